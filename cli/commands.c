@@ -31,6 +31,7 @@
   "key, or the server refuses it (a trigger, say; refusal in JSON is what it said last); 66, there is none of that\n"  \
   "id. The others are changed all the same; but where the server refuses 1000 one after the other, the command\n"      \
   "stops and says how many it has not tried. Filters that match no task are no failure.\n"                             \
+  "For rows that other transactions hold a command waits some seconds in all, however many they are.\n"                \
   "Ctrl-C (SIGINT, SIGTERM, SIGHUP) lets the step that runs end, says what was changed, and then ends the command\n"   \
   "by that signal (130, 143 or 129 in a shell).\n"
 #define NEWEST                                                                                                         \

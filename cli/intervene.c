@@ -9,6 +9,7 @@
 
 #include "cli/daemon.h"
 #include "cli/interrupt.h"
+#include "cli/intervene_internal.h"
 #include "cli/times.h"
 #include "core/base/clock.h"
 
@@ -17,8 +18,9 @@ enum {
   NAME_CAP = sizeof "message_id:" + STORE_ID_MAX + STORE_WIDER,
   TOGETHER = 64, /* tasks in one request, as docs/openapi.yaml has it */
   ANSWER_TIMEOUT_MS = 15000,
-  VERIFY_US = 5 * 1000 * 1000,
   HAND_OVER_US = 15 * 1000 * 1000, /* as an answer is waited for */
+  LOCKS_US = 2 * 1000 * 1000, /* for all locks that a command meets: most go soon, and the others are passed over */
+  LOCKS_PAUSE_US = 100 * 1000,
   HTTP_OK = 200,
   HTTP_UNAUTHORIZED = 401,
   HTTP_FORBIDDEN = 403,
@@ -26,18 +28,6 @@ enum {
   HTTP_CONFLICT = 409,
   HTTP_MISDIRECTED = 421,
   HTTP_UNAVAILABLE = 503
-};
-
-struct intervener {
-  const struct operator* op;
-  struct daemon_client *client;
-  struct shard_owner owners[STORE_SHARDS_MAX];
-  bool known[STORE_SHARDS_MAX];  /* owners[i] has been read */
-  bool lives[STORE_SHARDS_MAX];  /* owners[i] has renewed its lease after another daemon had answered for it */
-  bool bare[STORE_SHARDS_MAX];   /* owners[i] is of a version that knows message ids without their prefix only */
-  bool singly[STORE_SHARDS_MAX]; /* owners[i] is of a version that is asked for one task at a time only */
-  size_t together;               /* so many tasks are asked for in the next request; 0 = as many as it takes */
-  uint64_t asked;                /* tasks that daemons have changed */
 };
 
 bool intervener_new(const struct operator* op, const struct admin_config *admin, struct intervener **out,
@@ -60,12 +50,6 @@ void intervener_free(struct intervener **intervener) {
   *intervener = NULL;
 }
 
-/* The exit code of a failed call of the port, put into err. */
-static bool store_failed(enum store_status status, struct err *err) {
-  err->code = cli_store_code(status, err);
-  return false;
-}
-
 static bool learn_owner(struct intervener *in, uint8_t shard, struct err *err) {
   if (in->known[shard])
     return true;
@@ -76,7 +60,7 @@ static bool learn_owner(struct intervener *in, uint8_t shard, struct err *err) {
   in->lives[shard] &= same;
   in->bare[shard] &= same;
   in->singly[shard] &= same;
-  return status == STORE_OK || store_failed(status, err);
+  return status == STORE_OK || intervene_store_failed(status, err);
 }
 
 uint64_t intervener_asked(const struct intervener *in) { return in->asked; }
@@ -104,11 +88,13 @@ static bool change_directly(struct intervener *in, const struct task_change *cha
   if (ok && n > 0) {
     struct audit_span written;
     enum store_status status = in->op->ops->change(in->op->self, change, chosen, n, &written, err);
-    ok = status == STORE_OK || store_failed(status, err);
+    ok = status == STORE_OK || intervene_store_failed(status, err);
     audit_span_add(audit, written);
   }
   for (size_t i = 0; ok && i < n; i++) {
     targets[places[i]] = chosen[i];
+    if (chosen[i].outcome == CHANGE_LOCKED)
+      in->waited_us = LOCKS_US;             /* it has been waited for */
     if (chosen[i].outcome == CHANGE_HELD) { /* somebody has taken it since we looked */
       targets[places[i]].outcome = CHANGE_OUTCOMES;
       in->known[chosen[i].shard] = false;
@@ -136,87 +122,6 @@ static char *request_body(const struct task_change *change, json_t *ids) {
   char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
   json_decref(body);
   return text;
-}
-
-/* What the table says of the task now. *found: under its message id still. */
-static bool read_again(struct intervener *in, const struct task_target *target, struct task_target *now, bool *found,
-                       struct err *err) {
-  char id[32];
-  snprintf(id, sizeof id, "id:%llu", (unsigned long long)target->id);
-  enum store_status status = in->op->ops->find(in->op->self, id, 0, now, found, err);
-  *found = status == STORE_OK && *found && strcmp(now->message_id, target->message_id) == 0;
-  return status == STORE_OK || store_failed(status, err);
-}
-
-/* Whether a task is still what it was before the change. */
-static bool is_unchanged(const struct task_change *change, const struct task_target *target,
-                         const struct task_target *now) {
-  enum { NEAR_US = 1000 * 1000 };
-  if (change->verb == CHANGE_CANCEL)
-    return now->state != TASK_CANCELLED;
-  int64_t away_us = now->next_us - change->due_us;
-  return now->state == target->state && now->next_us == target->next_us && (away_us > NEAR_US || away_us < -NEAR_US);
-}
-
-/* Nothing but the daemon's word is known, and that is not kept back. */
-static bool unseen(const struct shard_owner *owner, const struct task_target *target, struct err *err) {
-  char why[sizeof err->text];
-  unsigned long long id = target->id;
-  memcpy(why, err->text, sizeof why);
-  return err_set(err, EX_UNAVAILABLE,
-                 "task %llu: the daemon %s says that it was done, and the row cannot be looked at (%.600s): see "
-                 "`duebox task show id:%llu`",
-                 id, owner->instance, why, id);
-}
-
-/* Whoever answered at the address of the daemon: what counts is the row. Another node of a cluster may need a moment
- * until it has it. */
-static bool verify(struct intervener *in, const struct task_change *change, struct task_target *target,
-                   struct err *err) {
-  const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
-  const struct shard_owner *owner = &in->owners[target->shard];
-  for (int64_t until_us = clock_mono_us() + VERIFY_US;; nanosleep(&pause, NULL)) {
-    struct task_target now;
-    bool found, seen = read_again(in, target, &now, &found, err);
-    if (!seen && clock_mono_us() >= until_us)
-      return unseen(owner, target, err);
-    if (!seen)
-      continue; /* the link to the database may have broken: it is opened anew */
-    if (!found || !is_unchanged(change, target, &now)) {
-      bool told = found && (change->verb == CHANGE_CANCEL || now.state == target->state); /* else it went since */
-      target->maybe_sent = target->maybe_sent || (told && now.maybe_sent);
-      target->outcome = CHANGE_DONE;
-      return true;
-    }
-    if (clock_mono_us() >= until_us)
-      break;
-  }
-  return err_set(err, EX_UNAVAILABLE,
-                 "task %llu: what answers for the daemon %s at %s says that it was done, but the row is as it was; "
-                 "something else may listen there",
-                 (unsigned long long)target->id, owner->instance, owner->admin_url);
-}
-
-/* No answer came though the request may have: a cancelled row shows itself in the history, with the attempts that it
- * had. Whether a daemon that died may have sent it is as it was when the row was read. */
-static bool look_again(struct intervener *in, const struct task_change *change, struct task_target *target,
-                       struct err *err) {
-  char why[sizeof err->text];
-  struct task_target now;
-  struct err ignored;
-  bool found;
-  if (change->verb == CHANGE_CANCEL && read_again(in, target, &now, &found, &ignored) && found &&
-      now.state == TASK_CANCELLED) {
-    target->maybe_sent = target->maybe_sent || now.maybe_sent;
-    target->outcome = CHANGE_DONE;
-    return true;
-  }
-  memcpy(why, err->text, sizeof why);
-  return err_set(err, EX_UNAVAILABLE,
-                 "task %llu: the daemon %s did not answer (%.600s); whether it was carried out is not known: "
-                 "look with `duebox task show id:%llu` and repeat it",
-                 (unsigned long long)target->id, in->owners[target->shard].instance, why,
-                 (unsigned long long)target->id);
 }
 
 /* --- addresses that lead to another daemon --- */
@@ -270,7 +175,7 @@ static bool meet_missing(struct intervener *in, struct task_target *target, stru
   const struct shard_owner *owner = &in->owners[target->shard];
   struct task_target now;
   bool found;
-  if (!read_again(in, target, &now, &found, err))
+  if (!intervene_read_again(in, target, &now, &found, err))
     return false;
   if (!found || !task_state_living(now.state)) {
     target->outcome = CHANGE_NOT_FOUND;
@@ -295,7 +200,7 @@ static bool take_answer(struct intervener *in, const struct task_change *change,
   case HTTP_OK:
     said = json_object_get(answer->body, "maybe_sent"); /* a version before says it of less, or nothing */
     target->maybe_sent = target->maybe_sent || json_is_true(said);
-    return verify(in, change, target, err);
+    return intervene_verify(in, change, target, err);
   case HTTP_NOT_FOUND:
     return meet_missing(in, target, err);
   case HTTP_CONFLICT:
@@ -311,6 +216,7 @@ static bool take_answer(struct intervener *in, const struct task_change *change,
                    id, owner->admin_url, answer->detail, loopback_note(owner));
   case HTTP_UNAVAILABLE:
     if (strcmp(answer->code, "locked") == 0) {
+      in->waited_us = LOCKS_US; /* the daemon has tried for as long */
       target->outcome = CHANGE_LOCKED;
       return true;
     }
@@ -375,7 +281,7 @@ static bool ask_owner(struct intervener *in, const struct task_change *change, s
   else if (answer.status < 0)
     ok = refuse_unreached(&answer, owner, id, err);
   else
-    ok = look_again(in, change, target, err);
+    ok = intervene_look_again(in, change, target, err);
   in->asked += ok && target->outcome == CHANGE_DONE;
   json_decref(answer.body);
   return ok;
@@ -387,6 +293,8 @@ static bool ask_owner(struct intervener *in, const struct task_change *change, s
 struct together {
   struct task_target *targets;
   size_t at[TOGETHER], count;
+  size_t next;    /* where the next request begins, */
+  bool some_stay; /* unless the server refuses one of these: then none was changed */
 };
 
 static const char *const changing[] = {[CHANGE_CANCEL] = "cancel", [CHANGE_RESCHEDULE] = "reschedule"};
@@ -414,17 +322,16 @@ static void verify_together(struct intervener *in, const struct task_change *cha
     for (size_t k = 0; said[i] && k < count; k++) {
       struct task_target *target = &some->targets[some->at[i]];
       if (now[k].id != target->id || strcmp(now[k].message_id, target->message_id) != 0 ||
-          is_unchanged(change, target, &now[k]))
+          intervene_is_unchanged(change, target, &now[k]))
         continue;
       target->maybe_sent = target->maybe_sent || now[k].maybe_sent;
       target->outcome = CHANGE_DONE;
     }
 }
 
-/* What a daemon says of each; NULL: no answer came, though the request may have. *some_stay: for one of them none was
- * changed. */
+/* What a daemon says of each; NULL: no answer came, though the request may have. */
 static bool take_answers(struct intervener *in, const struct task_change *change, const struct daemon_answer *answer,
-                         const struct together *some, bool *some_stay, struct err *err) {
+                         struct together *some, struct err *err) {
   const json_t *tasks = answer ? json_object_get(answer->body, "tasks") : NULL;
   bool said[TOGETHER] = {false};
   for (size_t i = 0; i < some->count; i++) {
@@ -439,28 +346,56 @@ static bool take_answers(struct intervener *in, const struct task_change *change
       target->outcome = CHANGE_IN_FLIGHT;
     else if (strcmp(outcome, "state") == 0)
       target->outcome = CHANGE_STATE;
+    else if (strcmp(outcome, "locked") == 0)
+      target->outcome = CHANGE_LOCKED;
+    else if (strcmp(outcome, "left") == 0 && i > 0 && some->at[i] < some->next)
+      some->next = some->at[i];
     else
-      *some_stay = *some_stay || strcmp(outcome, "locked") == 0 || strcmp(outcome, "refused") == 0;
+      some->some_stay = some->some_stay || strcmp(outcome, "refused") == 0;
   }
   verify_together(in, change, some, said);
   bool ok = true;
   for (size_t i = 0; ok && i < some->count; i++) {
     struct task_target *target = &some->targets[some->at[i]];
     if (answer && said[i] && undecided(target))
-      ok = verify(in, change, target, err);
+      ok = intervene_verify(in, change, target, err);
     in->asked += said[i] && target->outcome == CHANGE_DONE;
   }
   return ok;
 }
 
+/* No answer came: of those whose rows do not show it nobody knows, and asking again for one of them would wait as long.
+ */
+static bool all_known(const struct intervener *in, const struct together *some, const struct err *why,
+                      struct err *err) {
+  const struct task_target *first = NULL;
+  char others[48] = "";
+  size_t unknown = 0;
+  for (size_t i = 0; i < some->count; i++) {
+    const struct task_target *target = &some->targets[some->at[i]];
+    first = !first && undecided(target) ? target : first;
+    unknown += undecided(target);
+  }
+  if (!first)
+    return true;
+  if (unknown > 1)
+    snprintf(others, sizeof others, " and %zu other%s", unknown - 1, unknown > 2 ? "s" : "");
+  return err_set(
+      err, EX_UNAVAILABLE,
+      "task %llu%s: the daemon %s did not answer (%.600s); whether it was carried out is not known: look with "
+      "`duebox task show id:%llu` and repeat it",
+      (unsigned long long)first->id, others, in->owners[first->shard].instance, why->text,
+      (unsigned long long)first->id);
+}
+
 /* Asks the owner of their shard. What is not decided then is asked for singly, which says more of it: false only where
- * what is said to be done cannot be seen. */
-static bool ask_together(struct intervener *in, const struct task_change *change, const struct together *some,
-                         uint8_t shard, bool *some_stay, struct err *err) {
+ * what is said to be done cannot be seen, or no answer came. */
+static bool ask_together(struct intervener *in, const struct task_change *change, struct together *some, uint8_t shard,
+                         struct err *err) {
   const struct shard_owner *owner = &in->owners[shard];
   char path[64], name[NAME_CAP];
   struct daemon_answer answer = {0};
-  struct err ignored;
+  struct err why;
   json_t *ids = json_array();
   for (size_t i = 0; i < some->count; i++) {
     put_name(&some->targets[some->at[i]], false, name);
@@ -470,14 +405,16 @@ static bool ask_together(struct intervener *in, const struct task_change *change
   char *body = request_body(change, ids);
   json_decref(ids);
   bool answered =
-      body && daemon_ask(in->client, owner->admin_url, path, DAEMON_TASKS, body, ANSWER_TIMEOUT_MS, &answer, &ignored);
+      body && daemon_ask(in->client, owner->admin_url, path, DAEMON_TASKS, body, ANSWER_TIMEOUT_MS, &answer, &why);
   free(body);
   bool whole =
       answered && answer.status == HTTP_OK && json_array_size(json_object_get(answer.body, "tasks")) == some->count;
   bool doubt = body && !whole && (answer.status == 0 || answer.status == HTTP_OK), ok = true;
   in->singly[shard] = in->singly[shard] || !whole;
   if (whole || doubt)
-    ok = take_answers(in, change, whole ? &answer : NULL, some, some_stay, err);
+    ok = take_answers(in, change, whole ? &answer : NULL, some, err);
+  if (ok && doubt && !answered)
+    ok = all_known(in, some, &why, err);
   if (answered)
     json_decref(answer.body);
   return ok;
@@ -490,28 +427,28 @@ static void gather(struct task_target *targets, size_t count, size_t from, uint8
   for (size_t i = from; i < count && some->count < most; i++)
     if (undecided(&targets[i]) && targets[i].shard == shard)
       some->at[some->count++] = i;
+  some->next = some->count ? some->at[some->count - 1] + 1 : count;
 }
 
-/* Where one stays, all of its request do: the next has half as many, and twice as many after one without. What is
- * alone is left for ask_owner(). */
+/* Where one is refused, all of its request stay: the next has half as many, and twice as many after one without. What
+ * is alone is left for ask_owner(), for which a daemon waits longer where it is locked: once. */
 static bool ask_shard(struct intervener *in, const struct task_change *change, struct task_target *targets,
                       size_t count, uint8_t shard, struct err *err) {
   for (size_t from = 0; !in->singly[shard] && !interrupt_caught();) {
     struct together some;
     size_t most = in->together && in->together < TOGETHER ? in->together : TOGETHER;
-    bool some_stay = false;
     gather(targets, count, from, shard, most, &some);
     if (some.count == 0)
       return true;
-    if (some.count == 1) {
+    if (some.count == 1 && in->waited_us == 0) {
       if (!ask_owner(in, change, &targets[some.at[0]], err))
         return false;
-    } else if (!ask_together(in, change, &some, shard, &some_stay, err)) {
+    } else if (!ask_together(in, change, &some, shard, err)) {
       return false;
     }
-    in->together = some_stay ? some.count / 2 : 2 * most;
-    if (!some_stay)
-      from = some.at[some.count - 1] + 1;
+    in->together = some.some_stay ? (some.count + 1) / 2 : 2 * most;
+    if (!some.some_stay || some.count == 1)
+      from = some.next;
   }
   return true;
 }
@@ -519,7 +456,7 @@ static bool ask_shard(struct intervener *in, const struct task_change *change, s
 static bool ask_owners_together(struct intervener *in, const struct task_change *change, struct task_target *targets,
                                 size_t count, struct err *err) {
   bool asked[STORE_SHARDS_MAX] = {false};
-  for (size_t i = 0; count > 1 && i < count; i++) {
+  for (size_t i = 0; (count > 1 || in->waited_us) && i < count; i++) {
     uint8_t shard = targets[i].shard;
     if (!undecided(&targets[i]) || asked[shard])
       continue;
@@ -564,11 +501,8 @@ static void judge(const struct intervener *in, const struct task_change *change,
     target->outcome = CHANGE_OUTCOMES;
 }
 
-bool intervene(struct intervener *in, const struct task_change *change, struct task_target *targets, size_t count,
-               struct audit_span *audit, struct err *err) {
-  *audit = (struct audit_span){0};
-  for (size_t i = 0; i < count; i++)
-    judge(in, change, &targets[i]);
+static bool decide(struct intervener *in, const struct task_change *change, struct task_target *targets, size_t count,
+                   struct audit_span *audit, struct err *err) {
   size_t left = count_undecided(targets, count);
   for (int round = 0; round < ROUNDS && left > 0; round++) {
     if (!change_directly(in, change, targets, count, audit, err) ||
@@ -580,4 +514,31 @@ bool intervene(struct intervener *in, const struct task_change *change, struct t
                               "the shards of %zu tasks change hands just now; nothing was changed for "
                               "them, try again in a few seconds",
                               left);
+}
+
+/* Makes those that were locked undecided again. */
+static size_t forget_locked(struct task_target *targets, size_t count) {
+  size_t locked = 0;
+  for (size_t i = 0; i < count; i++)
+    if (targets[i].outcome == CHANGE_LOCKED) {
+      targets[i].outcome = CHANGE_OUTCOMES;
+      locked++;
+    }
+  return locked;
+}
+
+bool intervene(struct intervener *in, const struct task_change *change, struct task_target *targets, size_t count,
+               struct audit_span *audit, struct err *err) {
+  const struct timespec pause = {.tv_nsec = LOCKS_PAUSE_US * 1000};
+  *audit = (struct audit_span){0};
+  for (size_t i = 0; i < count; i++)
+    judge(in, change, &targets[i]);
+  bool ok = decide(in, change, targets, count, audit, err);
+  while (ok && in->waited_us < LOCKS_US && !interrupt_caught() && forget_locked(targets, count) > 0) {
+    int64_t began_us = clock_mono_us();
+    nanosleep(&pause, NULL);
+    ok = decide(in, change, targets, count, audit, err);
+    in->waited_us += clock_mono_us() - began_us;
+  }
+  return ok;
 }

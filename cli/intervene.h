@@ -5,7 +5,8 @@
  *
  * A daemon may have a due task in its memory while its row still says scheduled. So a row of a held shard is never
  * changed from here: either its owner answers that it did, and the row shows it, or nothing was done. Who owns what is
- * read from the tables and read again when an answer or a lock shows that it has changed.
+ * read from the tables and read again when an answer or a lock shows that it has changed. What somebody else has locked
+ * is tried for two seconds of the whole command, and passed over then.
  */
 #ifndef CLI_INTERVENE_H
 #define CLI_INTERVENE_H

@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 #include "outbox/operator_impl.h"
 #include "outbox/server.h"
 #include "query.h"
 
-enum { TRIES = 5 };
+enum { TRIES = 5, LOCK_US = 4 * 1000 * 1000 /* after that a lock is not tried again; one try may take five seconds */ };
 
 /* --- running statements --- */
 
@@ -50,9 +51,19 @@ static enum store_status commit_unknown(struct outbox_operator *op, struct err *
   return status;
 }
 
+/* Whether what has failed may go well in the next try: locks are waited for, but not by each transaction of a command.
+ */
+static bool may_go_on(struct outbox_operator *op, int64_t began_us, const struct err *err) {
+  if (err->code != DB_LOCK_WAIT)
+    return true;
+  op->met_lock = op->met_lock || clock_mono_us() - began_us >= LOCK_US;
+  return !op->met_lock;
+}
+
 enum store_status op_transaction(struct outbox_operator *op, op_body *body, void *ctx, struct err *err) {
   enum store_status status = STORE_BUSY;
-  for (int i = 0; i < TRIES && status == STORE_BUSY; i++) {
+  int64_t began_us = clock_mono_us();
+  for (int i = 0; i < TRIES && status == STORE_BUSY && (i == 0 || may_go_on(op, began_us, err)); i++) {
     if (!db_run(op->conn, server_begin(op->conn), "beginning a change", err))
       return op_status(err);
     bool ready = body(op, ctx, err);

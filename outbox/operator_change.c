@@ -26,7 +26,7 @@ struct change {
   struct text before; /* JSON list of the rows as they were */
   uint64_t changed;
   uint64_t audit_id;
-  bool at_once;    /* a living row that another transaction holds is not waited for */
+  bool at_once;    /* a row that another transaction holds is not waited for */
   bool row_locked; /* it failed because of one */
   bool writing;    /* it has begun to write: before, nothing that fails is about a single row, but for its lock */
 };
@@ -285,7 +285,7 @@ static bool lock_rows(struct outbox_operator *op, struct change *change, bool li
                              what, &result, err);
   text_free(&ids);
   text_free(&keys);
-  change->row_locked = any && !ok && living && err->code == DB_LOCK_WAIT;
+  change->row_locked = any && !ok && err->code == DB_LOCK_WAIT;
   if (!ok || !any)
     return ok;
   struct db_row row;
@@ -465,10 +465,10 @@ static bool is_about_some(const struct change *change, const struct err *err) {
 
 /* Whether what went wrong is about one target, which stays. Finding out that its row is held takes no time; what is
  * held beside a row is waited for, so others that meet it are not tried any more. */
-static bool is_its_own(const struct change *one, struct err *err, unsigned *waits) {
+static bool is_its_own(struct outbox_operator *op, const struct change *one, const struct err *err) {
   enum { WAITS = 3 };
   struct task_target *target = one->targets;
-  if (!is_about_some(one, err) || (err->code == DB_LOCK_WAIT && !one->row_locked && ++*waits > WAITS))
+  if (!is_about_some(one, err) || (err->code == DB_LOCK_WAIT && !one->row_locked && ++op->waits > WAITS))
     return false;
   if (err->code == DUPLICATE_KEY) {
     target->outcome = CHANGE_CONFLICT;
@@ -489,7 +489,6 @@ static bool is_its_own(const struct change *one, struct err *err, unsigned *wait
 static enum store_status change_in_parts(struct outbox_operator *op, struct change *change, bool singly,
                                          struct audit_span *audit, struct err *err) {
   enum store_status status = STORE_OK;
-  unsigned waits = 0;
   size_t step = change->count / 2, at = 0;
   while (status == STORE_OK && at < change->count) {
     size_t left = change->count - at, count = singly || step < 1 ? 1 : step;
@@ -504,7 +503,7 @@ static enum store_status change_in_parts(struct outbox_operator *op, struct chan
       step = count / 2;
       singly = singly || (err->code == DB_LOCK_WAIT && !part.row_locked);
       status = STORE_OK;
-    } else if (count == 1 && is_its_own(&part, err, &waits)) {
+    } else if (count == 1 && is_its_own(op, &part, err)) {
       at++;
       status = STORE_OK;
     }
@@ -517,13 +516,16 @@ static enum store_status change_in_parts(struct outbox_operator *op, struct chan
 
 enum store_status op_change_tasks(void *self, const struct task_change *order, struct task_target *targets,
                                   size_t count, struct audit_span *audit, struct err *err) {
-  struct change change = {.order = order, .targets = targets, .count = count};
-  enum store_status status = op_transaction(self, change_body, &change, err);
+  struct outbox_operator *op = self;
+  struct change change = {.order = order, .targets = targets, .count = count, .at_once = op->met_lock};
+  enum store_status status = op_transaction(op, change_body, &change, err);
   *audit = (struct audit_span){0};
   if (status == STORE_OK)
     audit_span_add(audit, (struct audit_span){change.audit_id, change.audit_id});
-  else if (is_about_some(&change, err))
-    status = change_in_parts(self, &change, err->code == DB_LOCK_WAIT && !change.row_locked, audit, err);
+  else if (count == 1 && is_its_own(op, &change, err))
+    status = STORE_OK;
+  else if (count > 1 && is_about_some(&change, err))
+    status = change_in_parts(op, &change, err->code == DB_LOCK_WAIT && !change.row_locked, audit, err);
   else
     forget_outcomes(targets, count);
   text_free(&change.before);

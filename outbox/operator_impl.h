@@ -18,6 +18,9 @@ struct outbox_operator {
   struct db_conn *conn;
   const char *table;
   uint64_t shards; /* a bit for each that there is */
+  unsigned waits;  /* for locks beside single rows, in vain */
+  bool met_lock; /* one was waited for in vain: from then on rows are passed over, and nothing is tried again for a lock
+                  */
 };
 
 /* The status that belongs to err->code. */
