@@ -11,7 +11,9 @@ void reduced_note(struct log_repeat *said, struct engine_metrics *metrics, const
       [DECISION_OWN_ID] = "the next row id for its alert",
       [DECISION_NO_ALERT] = "the alert",
       [DECISION_NO_TEXTS] = "the alert and the texts",
-      [DECISION_NO_LINES] = "alert, texts and line in outbox_attempts or outbox_heads",
+      [DECISION_NO_LINES] = "alert, texts and line in outbox_attempts",
+      [DECISION_NO_HEAD] =
+          "alert, texts, line in outbox_attempts and outbox_heads: others of its order_key do not wait",
       [DECISION_NO_LINES_CUT] = "alert, texts, lines and what its columns in the history do not take",
       [DECISION_NO_HISTORY] = "all that was to be kept of it, its line in the history too"};
   count(&metrics->settled_reduced, 1);

@@ -228,7 +228,8 @@ enum decision_form {
   DECISION_OWN_ID,       /* the same, and its alert has a row id of our own choice: the counter has come to its end */
   DECISION_NO_ALERT,     /* and nothing is cut */
   DECISION_NO_TEXTS,     /* the error cut; without what the consumer said beyond that */
-  DECISION_NO_LINES,     /* no line in outbox_attempts, nor in outbox_heads */
+  DECISION_NO_LINES,     /* no line in outbox_attempts, */
+  DECISION_NO_HEAD,      /* nor in outbox_heads: the others of its order_key do not wait for it */
   DECISION_NO_LINES_CUT, /* and the history is cut */
   DECISION_NO_HISTORY,   /* of a row that is done; all others keep their history in every form */
   DECISION_FORMS
@@ -259,8 +260,7 @@ struct decision {
   const char *alert_route;            /* DEAD: insert a task on this route that tells of it; NULL = none */
   bool head;                          /* RETRY, DEFER, RELEASE: others of its order_key wait for it until it is over */
   const struct result_record *record; /* what the consumer said, to be kept; NULL = nothing */
-  const void *kin; /* what the server refuses of one it is likely to refuse of all of its kin: these are left then, and
-                      not found out one by one. NULL = it has none */
+  const void *kin; /* what the server refuses of one it refuses of its kin, likely: these are left then. NULL = none */
   enum decision_form least; /* what is tried at first: more of it has been refused of late */
   /* Set by the store. */
   bool applied; /* false: the row was not there any more in that state and attempt; nothing was written for it */
@@ -518,8 +518,7 @@ struct store_ops {
    * unknown routes, fenced: many routes at a time, for an application may write any number. moved[i]: of routes[i]. */
   enum store_status (*hold)(struct store_session *ss, const struct shard_lease *lease, const struct store_routes *which,
                             uint32_t *moved, struct err *err);
-  /* Brings held rows of a route back to scheduled, at most limit; fenced. *all: none is left, neither beyond what is
-   * moved at a time nor because another transaction holds it. */
+  /* Brings held rows of a route back to scheduled, fenced. *all: none is left, nor held by another transaction. */
   enum store_status (*unhold)(struct store_session *ss, const struct shard_lease *lease, const char *route,
                               uint32_t limit, uint32_t *moved, bool *all, struct err *err);
   /* The heads of order keys that are alive, in whichever shards, one after the other: those of one key in the order in
@@ -591,7 +590,7 @@ struct store {
   const struct store_ops *ops;
   void *self;
   atomic_uint_fast64_t *statements; /* sent by all sessions so far; the store's own */
-  /* Tells the store which instance opens its sessions, before the first one: others end them when it is silent. */
+  /* Says which instance opens its sessions, before the first one: others end them when it is silent. */
   void (*identify)(void *self, const char *instance);
   /* Writes which server a session reached last into out (STORE_SERVER_MAX bytes with the NUL; "" = none yet), and
    * returns how often that was another one than the session before had reached. Any thread; NULL = not known. */

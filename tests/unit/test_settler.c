@@ -282,7 +282,10 @@ static void what_was_left_out_is_named(void **state) {
       [DECISION_OWN_ID] = "without the next row id for its alert, which",
       [DECISION_NO_ALERT] = "without the alert, which",
       [DECISION_NO_TEXTS] = "without the alert and the texts, which",
-      [DECISION_NO_LINES] = "without alert, texts and line in outbox_attempts or outbox_heads, which",
+      [DECISION_NO_LINES] = "without alert, texts and line in outbox_attempts, which",
+      [DECISION_NO_HEAD] =
+          "without alert, texts, line in outbox_attempts and outbox_heads: others of its order_key do not "
+          "wait, which",
       [DECISION_NO_LINES_CUT] = "without alert, texts, lines and what its columns in the history do not take, which",
       [DECISION_NO_HISTORY] = "without all that was to be kept of it, its line in the history too, which"};
   FILE *file = tmpfile();
