@@ -109,7 +109,8 @@ static void note_unknown_claim(struct scheduler *s, const struct task *task) {
   scheduler_look_soon(s);
 }
 
-/* Goes back to the table as it was, to be met there again. */
+/* Goes back to the table as it was, to be met there again. Where it was its turn (group: it is the lane's still) nobody
+ * of its order_key goes before that. */
 static void hand_back(struct scheduler *s, struct lane *lane, struct group *group, struct task *task,
                       struct taking *taking) {
   struct flight *flight = reader_begin_flight(s, lane, group, task, taking->reading->began_us);
@@ -119,6 +120,8 @@ static void hand_back(struct scheduler *s, struct lane *lane, struct group *grou
     return;
   }
   task->attempt_now = task->attempt;
+  if (group && task->order_key.len > 0 && order_may_go(&lane->order, task))
+    flight->in_order = order_enter(&lane->order, flight);
   reader_end_flight(flight, FLIGHT_UNSENT, NULL, NULL, &taking->ended);
 }
 
