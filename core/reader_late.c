@@ -31,11 +31,14 @@ struct late {
   unsigned priorities; /* bits of those that have some */
 };
 
-/* What is asked for: ranges of which there may be more, each walked backwards. */
+/* What is asked for: ranges of which there may be more, each walked backwards. Of higher priorities of which no group
+ * is known there is mostly nothing: whether there is something is asked for all of them at once, in the last range. */
 struct look {
   struct store_range ranges[STORE_PRIORITY_MAX];
   struct store_cursor until[STORE_PRIORITY_MAX];
   size_t counts[STORE_PRIORITY_MAX], count;
+  int64_t from_us;
+  unsigned unknown; /* bits: these */
 };
 
 static void add_late(struct scheduler *s, const struct lane *lane, const struct found_id *found, uint8_t priority,
@@ -51,9 +54,10 @@ static void add_late(struct scheduler *s, const struct lane *lane, const struct 
 static bool is_start(struct store_cursor at) { return at.next_us == 0 && at.id == 0; }
 
 /* Of a group that is not read to its end what is due has not been met, however far it is from now. */
-static void add_range(struct scheduler *s, struct group *group, uint8_t priority, int64_t from_us,
-                      struct store_cursor until, struct look *look) {
+static void add_range(struct scheduler *s, struct group *group, uint8_t priority, struct store_cursor until,
+                      struct look *look) {
   const struct group *of = lane_group(group->lane, group->shard, priority, false);
+  int64_t from_us = look->from_us;
   if (of && priority > group->priority)
     from_us = earlier(from_us, scheduler_read_from(s, of, of->cursor).next_us);
   look->ranges[look->count] = (struct store_range){.state = TASK_SCHEDULED,
@@ -67,22 +71,44 @@ static void add_range(struct scheduler *s, struct group *group, uint8_t priority
   look->until[look->count++] = until;
 }
 
+static const struct store_cursor to_the_end = {INT64_MAX, UINT64_MAX};
+
+static void add_higher(struct scheduler *s, struct group *group, struct look *look) {
+  for (int priority = group->priority + 1; priority <= STORE_PRIORITY_MAX; priority++)
+    if (lane_group(group->lane, group->shard, (uint8_t)priority, false))
+      add_range(s, group, (uint8_t)priority, to_the_end, look);
+    else
+      look->unknown |= 1u << priority;
+  if (!look->unknown)
+    return;
+  add_range(s, group, (uint8_t)__builtin_ctz(look->unknown), to_the_end, look);
+  look->ranges[look->count - 1].priorities = look->unknown;
+}
+
+/* There is something: they are asked one by one. */
+static void add_unknown(struct scheduler *s, struct group *group, struct look *look) {
+  for (int priority = group->priority + 1; priority <= STORE_PRIORITY_MAX; priority++)
+    if (look->unknown & 1u << priority)
+      add_range(s, group, (uint8_t)priority, to_the_end, look);
+}
+
 /* One page of each. Keeps the ranges that have more, up to where that is. */
-static bool look_on(struct scheduler *s, const struct lane *lane, struct look *look, struct late *late, size_t *found) {
+static bool look_on(struct scheduler *s, struct group *group, struct look *look, struct late *late, size_t *found) {
   const struct found_id *at = reader_found(s);
   struct err err = {0};
   size_t kept = 0;
   const uint32_t limit = READ_MAX / (uint32_t)look->count;
   for (size_t i = 0; i < look->count; i++)
-    look->ranges[i].limit = limit;
+    look->ranges[i].limit = look->ranges[i].priorities ? 1 : limit;
   if (!at ||
       !scheduler_db_ok(
           s, s->store->ops->find(s->ss, look->ranges, look->until, look->count, s->found, look->counts, &err), &err))
     return false;
-  for (size_t i = 0; i < look->count; i++) {
+  bool unknown = look->unknown && look->counts[look->count - 1] > 0;
+  for (size_t i = 0; i < look->count && !look->ranges[i].priorities; i++) {
     const size_t count = look->counts[i];
     for (size_t j = 0; j < count && !late->more; j++)
-      add_late(s, lane, &at[j], look->ranges[i].priority, late);
+      add_late(s, group->lane, &at[j], look->ranges[i].priority, late);
     at += count;
     *found += count;
     if (count < limit)
@@ -91,6 +117,9 @@ static bool look_on(struct scheduler *s, const struct lane *lane, struct look *l
     look->until[kept++] = (struct store_cursor){at[-1].next_us, at[-1].id - 1};
   }
   look->count = kept;
+  if (unknown)
+    add_unknown(s, group, look);
+  look->unknown = 0;
   return true;
 }
 
@@ -108,18 +137,17 @@ static bool look_behind(struct scheduler *s, struct group *group, struct store_c
   const int64_t began = clock_mono_us(), db_now = scheduler_db_now_us(s),
                 from_us = bound ? poll_late_bound_from_us(&s->pace, db_now, began)
                                 : poll_late_from_us(&s->pace, db_now, began);
-  struct look look = {0};
+  struct look look = {.from_us = from_us};
   size_t total = 0, pages = 0;
   bool ends = false;
   if (!is_start(until))
-    add_range(s, group, group->priority, from_us, until, &look);
-  for (int priority = group->priority + 1; priority <= STORE_PRIORITY_MAX; priority++)
-    add_range(s, group, (uint8_t)priority, from_us, (struct store_cursor){INT64_MAX, UINT64_MAX}, &look);
+    add_range(s, group, group->priority, until, &look);
+  add_higher(s, group, &look);
   late->count = 0;
   late->priorities = 0;
   late->more = false;
   for (; look.count > 0 && !late->more && !ends; pages++) {
-    if (!look_on(s, group->lane, &look, late, &total))
+    if (!look_on(s, group, &look, late, &total))
       return false;
     const int64_t now = clock_mono_us();
     ends = bound && look.count > 0 && poll_late_bound_ends(&s->pace, walked_to(&look), db_now, now, now - began);

@@ -173,8 +173,8 @@ struct store_walk {
 
 struct store_range {
   enum task_state state;
-  uint8_t shard;
-  uint8_t priority;
+  uint8_t shard, priority;
+  unsigned priorities; /* bits: rows of all these in place of one's, one priority after the other. For find() */
   const char *route;
   struct store_cursor after; /* exclusive */
   uint32_t limit;            /* rows */

@@ -406,17 +406,20 @@ struct find_unit {
 
 static void add_find(struct store_session *ss, const struct find_unit *u, size_t at) {
   const struct store_range *range = &u->ranges[at];
+  struct text priorities = {0};
+  range->priorities ? text_shard_set(&priorities, range->priorities) : text_u64(&priorities, range->priority);
   text_clear(&ss->part);
   add_host(ss, &ss->part, range->state, range->host);
   text_puts(&ss->script, at ? " UNION ALL (" : "(");
   text_query(&ss->script, query_find, ss->outbox->config->table,
              ARGS(UNSIGNED("number", at), RAW("host", ss->part), STRING("state", task_state_text(range->state)),
-                  UNSIGNED("shard", range->shard), STRING("route", range->route), UNSIGNED("priority", range->priority),
+                  UNSIGNED("shard", range->shard), STRING("route", range->route), RAW("priorities", priorities),
                   TIME("after_at", range->after.next_us), UNSIGNED("after_id", range->after.id),
                   TIME("until_at", u->until[at].next_us), UNSIGNED("until_id", u->until[at].id),
                   SIGNED("ahead_us", range->ahead_us), WORD("direction", range->last ? "DESC" : "ASC"),
                   UNSIGNED("limit", range->limit)));
   text_puts(&ss->script, ")");
+  text_free(&priorities);
 }
 
 /* One statement, so one snapshot. */

@@ -314,6 +314,7 @@ static void a_late_commit_is_found_behind_the_cursor(void **state) {
   assert_int_equal(found[0].id, 2);
   range.last = false;
   until.id = 1;
+  range.priorities = 1u << 4 | 1u << 5 | 1u << (range.priority = 6);
   ok(f, OPS->find(f->ss, &range, &until, 1, found, &count, &f->err));
   assert_int_equal(count, 1);
 }

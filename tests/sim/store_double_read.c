@@ -276,6 +276,13 @@ struct find_unit {
   size_t *counts;
 };
 
+static bool is_found_in(const struct store_range *range, const struct row *row) {
+  struct store_range one = *range;
+  if (row->priority <= STORE_PRIORITY_MAX && range->priorities & 1u << row->priority)
+    one.priority = row->priority;
+  return is_of_group(&one, row);
+}
+
 /* Adds those of one range behind the ones found before. */
 static void find_range(struct store_session *ss, const struct find_unit *u, size_t at, struct found_id *found) {
   const struct store_range *range = &u->ranges[at];
@@ -283,7 +290,7 @@ static void find_range(struct store_session *ss, const struct find_unit *u, size
   size_t count = 0;
   for (size_t i = 0; i < ss->db->data.rows.count; i++) {
     const struct row *row = ss->db->data.rows.at[i];
-    if (is_of_group(range, row) && row_next_us(row) != TIME_NULL &&
+    if (is_found_in(range, row) && row_next_us(row) != TIME_NULL &&
         row_next_us(row) <= table_clock(ss->db) + range->ahead_us && is_behind(row, range->after) &&
         !is_behind(row, u->until[at]))
       chosen_add(&rows, row);
