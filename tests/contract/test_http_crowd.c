@@ -174,9 +174,36 @@ static int stop(void **state) {
   return 0;
 }
 
+/* How many connections two requests for http:// take, one after the other. */
+static size_t connections_of_two(const char *proxy) {
+  struct http_options o = http_case_options();
+  char url[HTTP_CASE_URL];
+  o.keep_alive_ms = 60000;
+  o.proxy = proxy;
+  o.allow_plaintext = true;
+  struct fake_host *host = http_case_open(&o);
+  struct http_route route =
+      http_case_route("http", "127.0.0.1", hostile_server_port(server, "plain"), "/status-404", url);
+  connections = 0;
+  for (int i = 0; i < 2; i++)
+    assert_string_equal(http_case_send(host, &route, 0).error_class, "http.404");
+  fake_host_free(host);
+  return connections;
+}
+
+/* A proxy may send all that comes over one connection to the endpoint of the first request: tasks of other routes, with
+ * their secrets, went to it, and its answers counted for them. */
+static void a_connection_to_a_proxy_serves_one_endpoint(void **state) {
+  char proxy[64];
+  snprintf(proxy, sizeof(proxy), "http://127.0.0.1:%d", hostile_server_port(server, "plain"));
+  assert_int_equal(connections_of_two(NULL), 1);
+  assert_int_equal(connections_of_two(proxy), 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(connections_share_the_authorities),
+      cmocka_unit_test(a_connection_to_a_proxy_serves_one_endpoint),
       cmocka_unit_test(a_crowd_lets_others_in_between),
       cmocka_unit_test(a_crowd_ends_with_its_instance),
       cmocka_unit_test(no_connection_is_opened_for_what_is_not_sent_again),
