@@ -314,3 +314,8 @@ bool http_route_check(const void *options, const void *route, struct duebox_erro
     return fail(err, "previous_secret without secret: the current key is missing");
   return check_url(options, r, err) && check_headers(r, err) && check_statuses(r, err);
 }
+
+bool http_is_relayed(const struct http_options *options, const char *url) {
+  struct http_url proxy, endpoint;
+  return options->proxy && http_url_split(options->proxy, &proxy) && http_url_split(url, &endpoint) && endpoint.plain;
+}

@@ -51,6 +51,10 @@ enum http_callback http_callback_of(const char *option);
 extern const struct duebox_option http_option_rows[];
 extern const struct duebox_option http_route_rows[];
 
+/* Whether a request for the URL is one that an HTTP proxy reads and answers. Behind a tunnel, and behind SOCKS, all
+ * that comes is the endpoint's. */
+bool http_is_relayed(const struct http_options *options, const char *url);
+
 bool http_options_check(const void *options, struct duebox_error *err);
 bool http_route_check(const void *options, const void *route, struct duebox_error *err);
 

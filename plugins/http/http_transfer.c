@@ -332,14 +332,6 @@ static bool set_times(struct http_transfer *t, long spent_ms) {
   return ok;
 }
 
-/* An HTTP proxy reads requests for http:// and answers them. Behind a tunnel, and behind SOCKS, all that comes is the
- * endpoint's. */
-static bool is_relayed(const struct http_transfer *t) {
-  const char *name = t->shared->options->proxy;
-  struct http_url proxy, url;
-  return name && http_url_split(name, &proxy) && http_url_split(http_request_url(&t->request), &url) && url.plain;
-}
-
 static bool set_task(struct http_transfer *t, const struct http_route *route) {
   static const char *const methods[] = {[HTTP_POST] = NULL, [HTTP_PUT] = "PUT", [HTTP_PATCH] = "PATCH"};
   const struct duebox_task *task = t->task;
@@ -355,7 +347,7 @@ static bool set_task(struct http_transfer *t, const struct http_route *route) {
   SET(CURLOPT_FRESH_CONNECT, 0L);
   /* To libcurl one connection to the proxy is as good as another, whichever endpoint it was for. There are proxies
    * (tinyproxy 1.11) that send all that comes over it to the first one: it would get what is for others, and answer. */
-  SET(CURLOPT_FORBID_REUSE, o->keep_alive_ms == 0 || is_relayed(t) ? 1L : 0L);
+  SET(CURLOPT_FORBID_REUSE, o->keep_alive_ms == 0 || http_is_relayed(o, http_request_url(&t->request)) ? 1L : 0L);
   t->timeout_ms = task->timeout_ms ? (long)task->timeout_ms : DEFAULT_TIMEOUT_MS;
   t->connect_ms = o->connect_timeout_ms < t->timeout_ms ? (long)o->connect_timeout_ms : t->timeout_ms;
   t->begun_ms = http_now_ms();
@@ -454,7 +446,7 @@ static void offer_body(struct http_transfer *t, long status, struct http_verdict
 
 /* For http:// a proxy answers 407 in the endpoint's place when it does not know us (RFC 9110, 15.5.8). */
 static bool may_be_the_proxys(const struct http_transfer *t, long status) {
-  return status == HTTP_PROXY_WANTS_PASSWORD && is_relayed(t);
+  return status == HTTP_PROXY_WANTS_PASSWORD && http_is_relayed(t->shared->options, http_request_url(&t->request));
 }
 
 /* A whole response, or one whose body was cut on purpose. */

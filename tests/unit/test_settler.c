@@ -222,8 +222,7 @@ static void a_shard_that_the_fence_refuses_is_lost_at_once(void **state) {
   assert_int_equal(f->told.epoch, 7);
   assert_false(leases_safe(&f->leases, LOST_SHARD, 7, clock_instant()));
   assert_true(leases_safe(&f->leases, 0, 7, clock_instant()));
-  struct flight *flight;
-  while ((flight = flight_list_pop(&settled))) {
+  for (struct flight *flight; (flight = flight_list_pop(&settled));) {
     assert_int_equal(flight->settled, flight->task->shard != LOST_SHARD);
     flight_give_back(&f->flights, flight);
   }
@@ -241,7 +240,6 @@ static enum store_status settle_nothing(struct store_session *ss, const struct s
 static void outcomes_that_are_left_at_the_end_are_told(void **state) {
   struct fixture *f = *state;
   struct flight_list settled = {0};
-  struct flight *flight;
   char said[1024] = "";
   int ends[2];
   assert_int_equal(pipe(ends), 0);
@@ -250,7 +248,7 @@ static void outcomes_that_are_left_at_the_end_are_told(void **state) {
   deliver(f, &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
   settler_stop(&f->settler, 1000);
   wait_settled(f, &settled);
-  while ((flight = flight_list_pop(&settled))) {
+  for (struct flight *flight; (flight = flight_list_pop(&settled));) {
     assert_true(f->leases.slot[flight->task->shard].left); /* which is how others hear of it */
     flight_give_back(&f->flights, flight);
   }
@@ -573,13 +571,12 @@ static void what_is_refused_of_one_route_is_found_out_apart(void **state) {
 static void outcomes_of_order_keys_do_not_wait_for_company(void **state) {
   struct fixture *f = *state;
   struct flight_list settled = {0};
-  struct flight *flight;
   f->settler.delay_us = INT64_C(3600) * 1000 * 1000;
   f->settler.rows = 1000;
   f->keyed = true;
   deliver(f, &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
   wait_settled(f, &settled);
-  while ((flight = flight_list_pop(&settled)))
+  for (struct flight *flight; (flight = flight_list_pop(&settled));)
     flight_give_back(&f->flights, flight);
 }
 
