@@ -130,7 +130,7 @@ static bool check_variable(struct db_conn *conn, enum db_role role, const char *
   return true;
 }
 
-/* Variables that not every server has, and that change what the statements of migrations mean. */
+/* Variables that not every server has, and that change what statements mean: ALTERs too, which housekeeping runs. */
 static bool set_back(struct db_conn *conn, bool algorithm, bool if_exists, struct err *err) {
   return (!algorithm || db_run(conn, "SET SESSION alter_algorithm = 'DEFAULT'", WHAT, err)) &&
          (!if_exists || db_run(conn, "SET SESSION sql_if_exists = 0", WHAT, err));
@@ -165,7 +165,7 @@ static bool set_up_session(struct db_conn *conn, enum db_role role, struct err *
   name_server(conn, &names);
   if (ok && !(seen_zone && seen_isolation && conn->max_packet))
     ok = db_unexpected(err, WHAT);
-  return ok && (role != DB_MIGRATE || set_back(conn, algorithm, if_exists, err));
+  return ok && set_back(conn, algorithm, if_exists, err);
 }
 
 static bool connect_now(struct db_conn *conn, enum db_role role, struct err *err) {

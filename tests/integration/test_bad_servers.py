@@ -506,3 +506,18 @@ def test_a_session_that_begins_inside_a_transaction(stage):
     finally:
         stage.mariadb.execute("SET GLOBAL init_connect = '', GLOBAL completion_type = DEFAULT")
     stage.check()
+
+
+@pytest.mark.parametrize("algorithm", ["INSTANT", "COPY"])
+def test_the_way_a_server_alters_tables_does_not_matter(stage, algorithm):
+    """alter_algorithm is a setting for people's ALTERs. No partition was ever made or dropped with another than DEFAULT."""
+    if not stage.execute("SHOW GLOBAL VARIABLES LIKE 'alter_algorithm'"):
+        pytest.skip("this server has no alter_algorithm")
+    stage.http("h", history="1h")
+    stage.mariadb.execute(f"SET GLOBAL alter_algorithm = '{algorithm}'")
+    try:
+        stage.start()
+        wait_until(lambda: stage.execute("SELECT COUNT(*) > 1 FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE()"
+                                         " AND TABLE_NAME = 'outbox_history'") == ((1,),), 60, "partitions of the history")
+    finally:
+        stage.mariadb.execute("SET GLOBAL alter_algorithm = 'DEFAULT'")
