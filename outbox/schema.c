@@ -117,7 +117,8 @@ bool schema_print(const char *table, uint32_t shards, FILE *out, struct err *err
     text_puts(&text, "\n");
     note_done(&text, &migrations[i], table);
   }
-  text_puts(&text, "\nSET SESSION sql_mode = @duebox_sql_mode;\n");
+  /* A session without autocommit would take back what the last migration noted, and an upgrade would come again. */
+  text_puts(&text, "\nCOMMIT;\nSET SESSION sql_mode = @duebox_sql_mode;\n");
   bool ok = !text.failed;
   if (ok)
     (void)fputs(text.data, out); /* whoever closes the stream finds its error */

@@ -771,6 +771,16 @@ def test_printed_statements_mean_the_same_in_every_sql_mode(cli, mode):
         assert cli.sql(rows.format(name)) == cli.sql(rows.format(cli.stage.database))
 
 
+def test_printed_statements_commit_what_they_note(cli):
+    """Without autocommit, as in many a program for people, the last migration was not recorded, and came again."""
+    name = cli.stage.mariadb.create_database(f"{cli.stage.name}-uncommitted")
+    client = ["mariadb", "--no-defaults", "--user=root", f"--socket={cli.stage.mariadb.socket}",
+              "--init-command=SET autocommit = 0", name]
+    subprocess.run(client, input=cli("migrate", "--show-sql"), text=True, check=True)
+    recorded = "SELECT version, applied_at IS NULL FROM `{}`.outbox_schema ORDER BY 1"
+    assert cli.sql(recorded.format(name)) == cli.sql(recorded.format(cli.stage.database))
+
+
 def test_plugins(cli):
     rows = {row["module"]: row for row in cli.json("plugin", "list")}
     assert {"kafka", "amqp", "http"} <= set(rows)
