@@ -254,11 +254,23 @@ static bool find_repair(struct db_conn *conn, bool complete, char *repair, size_
   return whole || flaw.kind != SCHEMA_SOUND || err->code == DB_E_ROW;
 }
 
+/* The record of migrations is not there. Where the outbox is, somebody has lost it. */
+static bool unrecorded_status(struct db_conn *conn, struct schema_status *out, struct err *err) {
+  struct schema_tables tables;
+  if (!schema_tables_find(conn, &tables, err))
+    return false;
+  const char *lost = schema_tables_lost(&tables, 0);
+  if (lost && *lost)
+    snprintf(out->repair, sizeof out->repair, "table %s.%s%s is not there", conn->config->name, conn->config->table,
+             lost);
+  return read_shards(conn, &out->shards, err);
+}
+
 bool schema_status(struct db_conn *conn, struct schema_status *out, struct err *err) {
   struct history history;
   *out = (struct schema_status){.latest = LATEST};
   if (!read_history(conn, &history, err))
-    return err->code == NO_SUCH_TABLE;
+    return err->code == NO_SUCH_TABLE && unrecorded_status(conn, out, err);
   for (size_t i = 0; i < ARRAY_LEN(migrations) && history.of[i].complete; i++)
     out->version = migrations[i].version;
   if (history.highest > LATEST)
@@ -272,15 +284,22 @@ static bool names_are_free(struct db_conn *conn, struct err *err) {
   return schema_tables_find(conn, &tables, err) && schema_tables_free(conn, &tables, err);
 }
 
+/* The record of migrations is not there, and perhaps nothing else is missing. */
+static bool fail_unrecorded(struct db_conn *conn, struct err *err) {
+  const struct database_config *config = conn->config;
+  struct schema_tables tables;
+  if (!schema_tables_find(conn, &tables, err) || !schema_tables_free(conn, &tables, err))
+    return false;
+  const char *lost = schema_tables_lost(&tables, 0);
+  return err_set(err, DB_E_NOT_MIGRATED, "database %s has no table %s%s; %s", config->name, config->table,
+                 lost ? lost : "", db_error_cure(DB_E_NOT_MIGRATED));
+}
+
 bool schema_check(struct db_conn *conn, struct err *err) {
   struct history history;
   const struct database_config *config = conn->config;
-  if (!read_history(conn, &history, err)) {
-    if (err->code == NO_SUCH_TABLE && names_are_free(conn, err))
-      err_set(err, DB_E_NOT_MIGRATED, "database %s has no table %s; %s", config->name, config->table,
-              db_error_cure(DB_E_NOT_MIGRATED));
-    return false;
-  }
+  if (!read_history(conn, &history, err))
+    return err->code == NO_SUCH_TABLE && fail_unrecorded(conn, err);
   if (history.highest > LATEST)
     return err_set(err, DB_E_NEWER, "table %s.%s has schema version %u, this program knows %u; %s", config->name,
                    config->table, history.highest, LATEST, db_error_cure(DB_E_NEWER));

@@ -81,7 +81,12 @@ def test_migrate_begins_anew_where_its_own_record_is_lost(cli):
     cli.sql("INSERT INTO outbox (route, payload, delay_ms) VALUES ('crm.push', 'x', 600000)")
     shapes = {name: shape(cli, f"outbox_{name}") for name in SIDE_TABLES}
     before = shape(cli, "outbox")
+    shards = cli.json("migrate", "status")["shards"]
     cli.sql("DROP TABLE outbox_schema")
+    status = cli.json("migrate", "status")
+    assert (status["up_to_date"], status["shards"], status["to_repair"]) == (
+        False, shards, f"table {cli.stage.database}.outbox_schema is not there")
+    assert f"database {cli.stage.database} has no table outbox_schema; run" in cli.fails(78, "task", "list")
     assert "applying 0001 outbox" in cli("migrate")
     assert cli.json("migrate", "status")["up_to_date"]
     assert (shape(cli, "outbox"), {name: shape(cli, f"outbox_{name}") for name in SIDE_TABLES}) == (before, shapes)
