@@ -65,7 +65,10 @@ struct duebox_outcome {
                   * nothing of the destination, and the task may be handed over again at once */
 };
 
-#define DUEBOX_OUTCOME(...)                                                                                            \
-  ((struct duebox_outcome){.struct_size = sizeof(struct duebox_outcome), .retry_after_ms = -1, __VA_ARGS__})
+/* ms: retry_after_ms, which the list cannot set once more: compilers warn of what is initialised twice. */
+#define DUEBOX_OUTCOME_AFTER(ms, ...)                                                                                  \
+  ((struct duebox_outcome){.struct_size = sizeof(struct duebox_outcome), .retry_after_ms = (ms), __VA_ARGS__})
+
+#define DUEBOX_OUTCOME(...) DUEBOX_OUTCOME_AFTER(-1, __VA_ARGS__)
 
 #endif

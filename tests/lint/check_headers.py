@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every header compiles alone, and the public ones as plain C11 too: check_headers.py <compiler> <include folder>..
+"""Every header compiles alone, and the public ones and their macros as plain C11 too: check_headers.py <compiler> <include folder>..
 
 The folders are for libraries and generated headers.
 """
@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import tree
 
 STRICT = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c"]
+PLAIN = ["-std=c11", "-pedantic", "-I", str(tree.ROOT / "include")]
 
 
 def compile_text(compiler, flags, source):
@@ -28,7 +29,9 @@ def jobs(folders):
         include = f"<{path}>" if name.parts[0] == "include" else f'"{tree.ROOT / name}"'
         yield name, flags, f"#include {include}\n#include {include}\n"  # twice: the guard works
         if name.parts[0] == "include":
-            yield name, ["-std=c11", "-pedantic", "-I", str(tree.ROOT / "include")], f"#include {include}\n"
+            yield name, PLAIN, f"#include {include}\n"
+    for outcome in ("DUEBOX_OUTCOME(.cls = DUEBOX_RETRY)", "DUEBOX_OUTCOME_AFTER(700, .cls = DUEBOX_RETRY)"):
+        yield outcome, PLAIN, f"#include <duebox/outcome.h>\nstruct duebox_outcome o(void) {{ return {outcome}; }}\n"
 
 
 def main():

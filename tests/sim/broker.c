@@ -391,9 +391,9 @@ static void complete(struct instance *self, struct message *message, enum duebox
   bool twice = chance_ppm(&broker->chance, broker->faults.twice);
   for (int i = 0; i <= twice; i++)
     self->host->complete(self->host->ctx, message->token,
-                         &DUEBOX_OUTCOME(.cls = cls, .scope = message->scope, .retry_after_ms = message->wish_ms,
-                                         .blameless = message->blameless,
-                                         .error_class = cls == DUEBOX_DELIVERED ? NULL : "sim.outcome"));
+                         &DUEBOX_OUTCOME_AFTER(message->wish_ms, .cls = cls, .scope = message->scope,
+                                               .blameless = message->blameless,
+                                               .error_class = cls == DUEBOX_DELIVERED ? NULL : "sim.outcome"));
   if (cls == DUEBOX_UNAVAILABLE && message->scope == DUEBOX_SCOPE_INSTANCE)
     note_down(self);
   broker->counts[BROKER_TWICE] += twice;

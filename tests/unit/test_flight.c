@@ -152,7 +152,7 @@ static void outcomes_of_older_plugins_end_where_their_struct_ends(void **state) 
   struct flight_table table = {0};
   struct flight *flight = flight_take(&table, make_task(1));
   size_t size = offsetof(struct duebox_outcome, blameless);
-  struct duebox_outcome now = DUEBOX_OUTCOME(.cls = DUEBOX_UNKNOWN, .retry_after_ms = 7, .blameless = true);
+  struct duebox_outcome now = DUEBOX_OUTCOME_AFTER(7, .cls = DUEBOX_UNKNOWN, .blameless = true);
   struct duebox_outcome *older = malloc(size); /* AddressSanitizer watches its end */
   assert_non_null(flight);
   assert_non_null(older);

@@ -165,7 +165,7 @@ static bool answer(struct flight *flight, struct flight_list *settled) {
   atomic_store(&flight->submitted, true);
   flight_set_outcome(flight, row->bad ? &DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .scope = DUEBOX_SCOPE_TARGET,
                                                         .retry_after_ms = -1, .error_class = "http.500")
-                                      : &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED, .retry_after_ms = -1));
+                                      : &DUEBOX_OUTCOME(.cls = DUEBOX_DELIVERED));
   flight->settled = true;
   flight->decision = (struct decision){.event = row->bad ? EVENT_RETRY : EVENT_DONE, .applied = true};
   flight->decision.delay_us = row->bad ? INT64_C(3600) * 1000000 : 0;

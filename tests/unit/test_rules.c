@@ -122,9 +122,9 @@ static void retry_waits_longer_each_time_and_ends_dead(void **state) {
 static void retry_after_is_the_least_wait(void **state) {
   struct fixture f = make();
   bool written = false;
-  const struct duebox_outcome hour = DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .retry_after_ms = 3600 * 1000);
+  const struct duebox_outcome hour = DUEBOX_OUTCOME_AFTER(3600 * 1000, .cls = DUEBOX_RETRY);
   assert_int_equal(outcome(&f, hour, NULL, &written).delay_us, INT64_C(3600) * 1000 * 1000);
-  assert_true(outcome(&f, DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .retry_after_ms = 1), NULL, &written).delay_us > 1000);
+  assert_true(outcome(&f, DUEBOX_OUTCOME_AFTER(1, .cls = DUEBOX_RETRY), NULL, &written).delay_us > 1000);
 }
 
 static void rejected_is_dead_at_once(void **state) {

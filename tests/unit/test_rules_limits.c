@@ -38,9 +38,9 @@ static int64_t wait_ms(struct try try) {
 }
 
 static void retry_after_is_bounded(void **state) {
-  const struct duebox_outcome never = DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .retry_after_ms = INT64_MAX);
-  const struct duebox_outcome hour = DUEBOX_OUTCOME(.cls = DUEBOX_UNKNOWN, .retry_after_ms = 3600 * SECOND_MS);
-  const struct duebox_outcome before = DUEBOX_OUTCOME(.cls = DUEBOX_RETRY, .retry_after_ms = INT64_MIN);
+  const struct duebox_outcome never = DUEBOX_OUTCOME_AFTER(INT64_MAX, .cls = DUEBOX_RETRY);
+  const struct duebox_outcome hour = DUEBOX_OUTCOME_AFTER(3600 * SECOND_MS, .cls = DUEBOX_UNKNOWN);
+  const struct duebox_outcome before = DUEBOX_OUTCOME_AFTER(INT64_MIN, .cls = DUEBOX_RETRY);
   assert_int_equal(wait_ms((struct try){.outcome = never}), 30 * DAY_MS);
   assert_int_equal(wait_ms((struct try){.outcome = never, .give_up_ms = DAY_MS}), DAY_MS);
   assert_int_equal(wait_ms((struct try){.outcome = hour, .give_up_ms = DAY_MS}), 3600 * SECOND_MS);
