@@ -62,6 +62,8 @@ static void count_outcome(struct settler *settler, const struct flight *flight) 
 
 static void count_settled(const struct flight *flight) {
   struct route_metrics *metrics = &flight->lane->metrics;
+  if (flight->decision.applied && flight->decision.record)
+    count(&metrics->results[RESULT_APPLIED], 1);
   if (flight->decision.changed)
     count(&metrics->changed, 1);
   else if (flight->decision.applied)

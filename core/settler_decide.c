@@ -39,8 +39,10 @@ static struct result_record *read_answer(struct flight *flight, const struct rou
     outcome->error_class = RECORD_BROKEN;
     if (!outcome->message)
       outcome->message = "the answer was to be a result record, and no status can be made out";
-    if (!flight->counted)
+    if (!flight->counted) {
+      count(&flight->lane->metrics.results[RESULT_BROKEN], 1);
       note_flaw(batch, flight, NULL, outcome->message);
+    }
   }
   return NULL;
 }

@@ -162,6 +162,19 @@ def test_an_answer_that_comes_again_is_counted_after_a_reload(stage):
     assert daemon.metric("duebox_results_total", fate="duplicate") == 3
 
 
+def test_results_in_the_answers_to_calls_are_counted(stage):
+    """Only those that came by another way were, and who looked at the numbers of the consumers that answer saw none."""
+    stage.http("h", history="1h", retry={"backoff": "10ms"})
+    told = {"Content-Type": "application/json"}
+    for body in (b'{"status": "done"}', b'{"status": "done", "status": "fail"}', b'{"status": "retry", "retry_in_ms": 0}'):
+        stage.receiver.on("/h", Answer(200, body, told), times=1)
+    daemon = stage.start()
+    stage.insert("h")
+    stage.wait_empty(LIMIT_S)
+    wait_until(lambda: [daemon.metric("duebox_results_total", route="h", fate=fate) for fate in ("applied", "broken", "late")]
+               == [2, 1, 0], LIMIT_S, "all results to be counted")
+
+
 def test_no_task_is_sent_to_where_results_are_read(stage):
     """Whoever may only insert could have the daemon itself write answers for the tasks of others, in any column or header
     that a route's target is made of, and over any instance."""
