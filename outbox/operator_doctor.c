@@ -14,6 +14,7 @@
 
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
+#include "outbox/grants.h"
 #include "outbox/operator_doctor.h"
 #include "outbox/rights.h"
 #include "outbox/server.h"
@@ -252,33 +253,20 @@ static void check_wake(const struct doctor *doctor, const char *user, bool grant
     doctor_say(doctor, FINDING_OK, "wake-up", "", "by the server's binlog");
 }
 
-/* What was given to us directly, of tables and of the server. */
-struct given {
-  unsigned rights; /* enum right, on one table */
-  bool super, replica, status;
-};
-
-static bool read_given(struct doctor *doctor, const char *grantee, const char *suffix, struct given *given,
-                       struct err *err) {
+static bool read_grants(struct doctor *doctor, const char *suffix, struct grants *grants, struct err *err) {
   char table[96];
   struct db_result result;
   struct db_row row;
-  *given = (struct given){0};
   snprintf(table, sizeof table, "%s%s", doctor->op->table, suffix);
-  if (!op_query(doctor->op, opsql_doctor_privileges, ARGS(STRING("grantee", grantee), STRING("name", table)),
-                "reading rights", &result, err))
+  *grants = (struct grants){.database = doctor->op->conn->config->name,
+                            .table = table,
+                            .case_counts = strcmp(variable(doctor, "lower_case_table_names"), "0") == 0};
+  if (!op_query(doctor->op, "SHOW GRANTS", NO_ARGS, "reading rights", &result, err))
     return false;
-  while (db_next(&result, &row, 2)) {
-    const char *right = row.fields[0] ? row.fields[0] : "", *level = row.fields[1] ? row.fields[1] : "";
-    for (unsigned i = 0; i < RIGHTS; i++)
-      given->rights |= strcmp(right, right_names[i]) == 0 ? 1U << i : 0;
-    if (strcmp(level, "server") != 0)
-      continue;
-    given->replica |= strcmp(right, "REPLICATION SLAVE") == 0;
-    given->status |= strcmp(right, "REPLICATION CLIENT") == 0;
-    given->super |= strcmp(right, "USAGE") != 0 && strcmp(right, "PROCESS") != 0 &&
-                    strncmp(right, "REPLICATION", 11) != 0 && strncmp(right, "BINLOG", 6) != 0;
-  }
+  while (db_next(&result, &row, 1))
+    if (row.fields[0])
+      grants_add(grants, row.fields[0]);
+  grants->table = NULL;
   db_results_free(&result, 1);
   return true;
 }
@@ -289,11 +277,11 @@ static bool lacks_of_house(struct doctor *doctor, const char *grantee, struct te
   struct rights rights;
   bool ok = rights_of(query_all, &rights) || err_set(err, DB_E_NO_MEMORY, "more tables than RIGHTS_TABLES");
   for (size_t i = 0; ok && i < rights.count; i++) {
-    struct given given = {0};
+    struct grants given = {0};
     const char *suffix = rights.tables[i].suffix, *between = lacks->len ? "; GRANT " : "GRANT ";
     size_t before = lacks->len;
     unsigned needed = rights.tables[i].need & (RIGHT_ALTER | RIGHT_CREATE | RIGHT_DROP);
-    ok = !needed || read_given(doctor, grantee, suffix, &given, err);
+    ok = !needed || read_grants(doctor, suffix, &given, err);
     for (unsigned r = 0; ok && r < RIGHTS; r++)
       if (needed & ~given.rights & 1U << r) {
         text_puts(lacks, between);
@@ -307,13 +295,13 @@ static bool lacks_of_house(struct doctor *doctor, const char *grantee, struct te
   return ok && (!lacks->failed || err_set(err, DB_E_NO_MEMORY, "out of memory"));
 }
 
-/* The rights that were given directly: DDL on some tables is needed, rights on the whole server are not. */
+/* The rights that the session has: DDL on some tables is needed, rights on the whole server are not. */
 static bool check_privileges(struct doctor *doctor, struct err *err) {
   char grantee[256] = "";
   struct db_result result;
   struct db_row row;
   struct text lacks = {0};
-  struct given given;
+  struct grants given;
   bool found;
   if (!doctor_row(doctor, opsql_doctor_user, NO_ARGS, 1, &result, &row, &found, err))
     return false;
@@ -321,13 +309,12 @@ static bool check_privileges(struct doctor *doctor, struct err *err) {
   db_results_free(&result, 1);
   if (!ok)
     return db_unexpected(err, "asking who we are");
-  ok = read_given(doctor, grantee, "", &given, err) && lacks_of_house(doctor, grantee, &lacks, err);
+  ok = read_grants(doctor, "", &given, err) && lacks_of_house(doctor, grantee, &lacks, err);
   if (ok)
     doctor_say(doctor, lacks.len ? FINDING_WARN : FINDING_OK, "rights to keep house", lacks.len ? lacks.data : "",
-               lacks.len
-                   ? "some are not given directly; without them old history is not dropped, and ids that a client "
-                     "drove to their end stay there (DUEBOX-HOUSEKEEPING-TROUBLE)"
-                   : "to change partitions and the counter of ids: all are given");
+               lacks.len ? "some are missing; without them old history is not dropped, and ids that a client "
+                           "drove to their end stay there (DUEBOX-HOUSEKEEPING-TROUBLE)"
+                         : "to change partitions and the counter of ids: all are given");
   text_free(&lacks);
   if (!ok)
     return false;
@@ -335,7 +322,7 @@ static bool check_privileges(struct doctor *doctor, struct err *err) {
              "give the daemon a user with rights on its own "
              "tables only",
              given.super ? "%s has rights on the whole server"
-                         : "%s was directly given no right on the whole server, but to replicate and to see processes",
+                         : "%s has no right on the whole server, but to replicate and to see processes",
              grantee);
   check_wake(doctor, grantee, given.replica && (given.status || !server_is_mysql(doctor->op->conn)));
   return true;

@@ -42,3 +42,31 @@ def test_doctor_asks_for_each_right_that_is_granted(stage):
             assert any(asked in line["cure"] for line in said), (asked, said)
         stage.execute(asked)
     assert unasked == set()
+
+
+def test_rights_that_come_by_a_role_are_rights(stage):
+    """Teams give them so. Doctor asked for those that the user had not been given directly, while the daemon used them."""
+    stage.http("h")
+    stage.daemon()
+    user, role = f"user_{stage.database}"[:60], f"role_{stage.database}"[:60]
+    stage.execute(f"CREATE ROLE `{role}`")
+    for right, table in of_the_daemon():
+        stage.execute(f"GRANT {right} ON `{stage.database}`.`{table}` TO `{role}`")
+    stage.execute(f"GRANT REPLICATION SLAVE ON *.* TO `{role}`")
+    stage.mariadb.create_user(user, "right", [])
+    stage.execute(f"GRANT `{role}` TO '{user}'@'%'")
+    stage.execute(f"SET DEFAULT ROLE `{role}` FOR '{user}'@'%'")
+    stage.configuration["database"] = {"host": "127.0.0.1", "port": stage.mariadb.port, "user": user,
+                                       "password": "right", "name": stage.database}
+    daemon = stage.daemon(migrate=False)
+
+    def doctor():
+        lines = map(json.loads, daemon.run("doctor", "-o", "jsonl", check=False).stdout.splitlines())
+        return {line["check"]: line for line in lines}
+
+    said = doctor()
+    for check in ("rights to keep house", "least privilege", "wake-up"):
+        assert said[check]["level"] == "ok", said[check]
+    assert said["wake-up"]["text"] == "by the server's binlog"
+    stage.execute(f"REVOKE DROP ON `{stage.database}`.outbox_history FROM `{role}`")
+    assert f"GRANT DROP ON `{stage.database}`.`outbox_history` TO" in doctor()["rights to keep house"]["cure"]
