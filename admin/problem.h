@@ -23,6 +23,7 @@
   PROBLEM(READ_ONLY, 403, "read_only", "This listener is read-only")                                                   \
   PROBLEM(NOT_FOUND, 404, "not_found", "Nothing is here")                                                              \
   PROBLEM(METHOD, 405, "method_not_allowed", "Wrong method")                                                           \
+  PROBLEM(AMBIGUOUS, 409, "ambiguous", "The id names two tasks")                                                       \
   PROBLEM(IN_FLIGHT, 409, "in_flight", "The task is on its way out")                                                   \
   PROBLEM(STATE, 409, "state", "The task's state does not allow it")                                                   \
   PROBLEM(STALE, 409, "stale", "The result is of an older attempt")                                                    \

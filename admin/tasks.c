@@ -35,6 +35,11 @@ static void respond_answer(struct response *response, enum command_answer answer
     respond_problem(response, PROBLEM_NOT_FOUND, "%s",
                     why ? why : "no living task has this id; if it has ended, it is in outbox_history");
     break;
+  case COMMAND_AMBIGUOUS:
+    respond_problem(response, PROBLEM_AMBIGUOUS,
+                    "a living task has this text as its message id; put message_id: in front of the message id of the "
+                    "one that is meant");
+    break;
   case COMMAND_IN_FLIGHT:
     respond_problem(response, PROBLEM_IN_FLIGHT, "%s",
                     why ? why
@@ -136,10 +141,11 @@ void task_reschedule(struct admin *admin, const struct request *request, struct 
 /* --- some together --- */
 
 static json_t *outcome_json(const char *id, enum command_answer answer, const struct err *err) {
-  static const char *const words[] = {
-      [COMMAND_DONE] = "done",           [COMMAND_DONE_MAYBE_SENT] = "done", [COMMAND_NOT_FOUND] = "not_found",
-      [COMMAND_IN_FLIGHT] = "in_flight", [COMMAND_STATE] = "state",          [COMMAND_ELSEWHERE] = "elsewhere",
-      [COMMAND_LOCKED] = "locked",       [COMMAND_FAILED] = "database",      [COMMAND_LEFT] = "left"};
+  static const char *const words[] = {[COMMAND_DONE] = "done",           [COMMAND_DONE_MAYBE_SENT] = "done",
+                                      [COMMAND_NOT_FOUND] = "not_found", [COMMAND_IN_FLIGHT] = "in_flight",
+                                      [COMMAND_STATE] = "state",         [COMMAND_ELSEWHERE] = "elsewhere",
+                                      [COMMAND_AMBIGUOUS] = "ambiguous", [COMMAND_LOCKED] = "locked",
+                                      [COMMAND_FAILED] = "database",     [COMMAND_LEFT] = "left"};
   const char *word = answer != COMMAND_FAILED ? words[answer]
                      : err->denied            ? "rights"
                      : err->refused           ? "refused"

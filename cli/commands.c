@@ -15,6 +15,11 @@
 #define IDS_OR_FILTERS                                                                                                 \
   "Which tasks: ids (row ids, or message ids) as operands, or filters as options, which must all hold.\n"              \
   "Digits that are the row id of one task and the message id of another: say id:100 or message_id:100.\n"              \
+  "A name that means two tasks is refused with 65 (task list lists both), and so is id:100 or message_id:m where\n"    \
+  "another task has just that text for its message id; --where \"id = 100\" means the row whatever tasks are "         \
+  "called.\n"                                                                                                          \
+  "Tables show a message id that begins with id:, message_id: or - as message_id:..., so that it can be copied into\n" \
+  "a command; JSON has it as it is in the table: a script puts message_id: in front of every message id.\n"            \
   "TIME is 2026-01-31T08:00:00Z (UTC unless it says otherwise), now, +30m or -2h by the database's clock.\n"           \
   "--where is raw SQL, one condition beside the other filters; it runs with the rights of the database user.\n"
 #define OTHER_ID                                                                                                       \
@@ -159,8 +164,11 @@ const struct command commands[] = {
      .options = TAKES(OPT_FULL),
      .summary = "show one task with its attempts",
      .details =
-         "ID is a row id (decimal digits) or a message id; id:100 and message_id:100 say which. Tasks that have\n"
-         "ended are found in the history. Times are UTC.\n",
+         "ID is a row id (decimal digits) or a message id; id:100 and message_id:100 say which. What names two tasks\n"
+         "is refused with 65, as by task cancel. Tasks that have ended are found in the history. Times are UTC.\n"
+         "The message id is shown as commands take it, with message_id: in front where it could be taken for "
+         "something\n"
+         "else; JSON has it as it is in the table.\n",
      .examples = "  duebox task show 4711\n"
                  "  duebox task show 5f1c9a0e-8a39-11ef-9d3a-0242ac120002 -o json\n",
      .run = run_task_show},

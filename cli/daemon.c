@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/listener.h"
+#include "cli/text.h"
 #include "core/admin_url.h"
 #include "core/base/random.h"
 #include "core/mask.h"
@@ -391,6 +392,11 @@ json_t *daemon_routes(const struct admin_config *admin, const struct operator* o
 const char *daemon_said(const json_t *of, const char *key) {
   const char *text = json_string_value(json_object_get(of, key));
   return !text ? "(shown with admin.token_file)" : *text ? text : "?";
+}
+
+const char *daemon_said_prefix(const json_t *of, const char *key) {
+  const char *text = json_string_value(json_object_get(of, key));
+  return text_name_prefix(text ? text : "");
 }
 
 char *daemon_segment(const char *text) {

@@ -59,6 +59,8 @@ MUSTCHECK json_t *daemon_routes(const struct admin_config *admin, const struct o
 /* What the daemon repeats of a task or destination, "?" where that is nothing, and a remark where it is not shown to
  * who has no token. */
 const char *daemon_said(const json_t *of, const char *key);
+/* What belongs in front of that where it is a message id (text_name_prefix()). */
+const char *daemon_said_prefix(const json_t *of, const char *key);
 
 /* A path segment, percent-encoded, to free(). */
 MUSTCHECK char *daemon_segment(const char *text);

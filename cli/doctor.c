@@ -196,15 +196,17 @@ static unsigned check_route(struct examination *exam, const json_t *route) {
     wrong++;
   }
   if (json_integer_value(json_object_get(route, "stalled_us")) > 0) {
-    snprintf(text, sizeof text, "route %s is stalled: nothing was confirmed for %.1f s, first task %s to %s",
+    snprintf(text, sizeof text, "route %s is stalled: nothing was confirmed for %.1f s, first task %s%s to %s",
              word(route, "name"), (double)json_integer_value(json_object_get(route, "stalled_us")) / 1e6,
-             daemon_said(route, "stalled_message_id"), daemon_said(route, "stalled_target"));
+             daemon_said_prefix(route, "stalled_message_id"), daemon_said(route, "stalled_message_id"),
+             daemon_said(route, "stalled_target"));
     say(exam, FINDING_WARN, "destinations", text, "look at the destination; the other tasks wait in the table");
     wrong++;
   }
   json_array_foreach(json_object_get(route, "targets"), i, one) {
-    snprintf(text, sizeof text, "route %s: target %s is suspended since task %s: %s", word(route, "name"),
-             daemon_said(one, "target"), daemon_said(one, "message_id"), daemon_said(one, "reason"));
+    snprintf(text, sizeof text, "route %s: target %s is suspended since task %s%s: %s", word(route, "name"),
+             daemon_said(one, "target"), daemon_said_prefix(one, "message_id"), daemon_said(one, "message_id"),
+             daemon_said(one, "reason"));
     say(exam, FINDING_WARN, "destinations", text, "mend the target or the task; other tasks of the route flow");
     wrong++;
   }

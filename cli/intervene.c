@@ -204,6 +204,9 @@ static bool take_answer(struct intervener *in, const struct task_change *change,
   case HTTP_NOT_FOUND:
     return meet_missing(in, target, err);
   case HTTP_CONFLICT:
+    if (strcmp(answer->code, "ambiguous") == 0) /* it has no message id to ask by */
+      return err_set(err, EX_DATAERR, "task %llu: the daemon at %s does not change it: %s", id, owner->admin_url,
+                     answer->detail);
     target->outcome = strcmp(answer->code, "in_flight") == 0 ? CHANGE_IN_FLIGHT : CHANGE_STATE;
     return true;
   case HTTP_MISDIRECTED:
@@ -305,7 +308,7 @@ static void verify_together(struct intervener *in, const struct task_change *cha
   char names[TOGETHER][32];
   const char *ids[TOGETHER];
   struct task_target now[TOGETHER];
-  struct task_filter filter = {.ids = ids};
+  struct task_filter filter = {.ids = ids, .exact_ids = true};
   size_t count = 0;
   struct err ignored;
   for (size_t i = 0; i < some->count; i++)

@@ -21,7 +21,7 @@ bool intervene_read_again(struct intervener *in, const struct task_target *targe
                           struct err *err) {
   char id[32];
   snprintf(id, sizeof id, "id:%llu", (unsigned long long)target->id);
-  enum store_status status = in->op->ops->find(in->op->self, id, 0, now, found, err);
+  enum store_status status = in->op->ops->find_exact(in->op->self, id, 0, now, found, err);
   *found = status == STORE_OK && *found && strcmp(now->message_id, target->message_id) == 0;
   return status == STORE_OK || intervene_store_failed(status, err);
 }

@@ -102,6 +102,15 @@ static char *list_cell(const json_t *list) {
   return safe;
 }
 
+static char *name_cell(const char *message_id) {
+  char *name = NULL;
+  if (asprintf(&name, "%s%s", text_name_prefix(message_id), message_id) < 0)
+    return NULL;
+  char *safe = text_safe(name, strlen(name), TEXT_ONE_LINE);
+  free(name);
+  return safe;
+}
+
 /* The text of a value, to free(); NULL where there is nothing to show. */
 static char *cell_text(const json_t *value, enum cell_kind kind) {
   char *text = NULL;
@@ -113,6 +122,8 @@ static char *cell_text(const json_t *value, enum cell_kind kind) {
       return NULL;
     if (kind == CELL_TIME)
       return time_cell(json_string_value(value));
+    if (kind == CELL_NAME)
+      return name_cell(json_string_value(value));
     return text_safe(json_string_value(value), json_string_length(value),
                      kind == CELL_LINES ? TEXT_KEEP_LINES : TEXT_ONE_LINE);
   case JSON_INTEGER:

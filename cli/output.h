@@ -29,6 +29,7 @@ enum cell_kind {
   CELL_NUMBER, /* right-aligned */
   CELL_TIME,   /* RFC 3339 text, shown to the millisecond */
   CELL_STATE,  /* coloured by what the word means: states of tasks, ok/warn/fail, yes/no */
+  CELL_NAME,   /* a message id, as commands take it */
   CELL_PROSE,  /* text that is wrapped, not cut, where it shrinks */
   CELL_LINES,  /* text whose line ends are kept; records only */
 };

@@ -48,16 +48,17 @@ static bool gather_row(void *ctx, const struct field *fields, size_t count) {
 /* Names the first of the suspended targets, and how many there are. */
 static json_t *targets_text(const json_t *targets) {
   const json_t *first = json_array_get(targets, 0);
-  json_t *text =
-      json_sprintf("%zu suspended: %s since task %s: %s", json_array_size(targets), daemon_said(first, "target"),
-                   daemon_said(first, "message_id"), daemon_said(first, "reason"));
+  json_t *text = json_sprintf("%zu suspended: %s since task %s%s: %s", json_array_size(targets),
+                              daemon_said(first, "target"), daemon_said_prefix(first, "message_id"),
+                              daemon_said(first, "message_id"), daemon_said(first, "reason"));
   return text ? text : json_string("suspended targets");
 }
 
 static json_t *stall_text(const json_t *seen) {
-  json_t *text = json_sprintf("nothing confirmed for %.1f s; first task %s to %s",
+  json_t *text = json_sprintf("nothing confirmed for %.1f s; first task %s%s to %s",
                               (double)json_integer_value(json_object_get(seen, "stalled_us")) / 1e6,
-                              daemon_said(seen, "stalled_message_id"), daemon_said(seen, "stalled_target"));
+                              daemon_said_prefix(seen, "stalled_message_id"), daemon_said(seen, "stalled_message_id"),
+                              daemon_said(seen, "stalled_target"));
   return text ? text : json_string("nothing confirmed");
 }
 

@@ -104,7 +104,7 @@ int run_task_list(struct cli *cli, const struct args *args) {
       {"route", "ROUTE", CELL_TEXT, false},       {"due_at", "DUE", CELL_TIME, false},
       {"attempt", "TRIED", CELL_NUMBER, false},   {"priority", "PRIO", CELL_NUMBER, false},
       {"task_key", "KEY", CELL_TEXT, true},       {"error_class", "ERROR", CELL_TEXT, true},
-      {"message_id", "MESSAGE", CELL_TEXT, true},
+      {"message_id", "MESSAGE", CELL_NAME, true},
   };
   return task_listing(cli, args, 0, columns, ARRAY_LEN(columns));
 }
@@ -113,7 +113,7 @@ int run_task_list(struct cli *cli, const struct args *args) {
 
 static const struct column show_columns[] = {
     {"id", "id", CELL_TEXT, false},
-    {"message_id", "message id", CELL_TEXT, false},
+    {"message_id", "message id", CELL_NAME, false},
     {"state", "state", CELL_STATE, false},
     {"route", "route", CELL_TEXT, false},
     {"task_key", "key", CELL_TEXT, false},
@@ -380,7 +380,7 @@ static int insert_failed(enum store_status status, const struct err *err) {
 
 static void print_added(const struct cli *cli, uint64_t id, const char *message_id) {
   static const struct column columns[] = {{"id", "id", CELL_TEXT, false},
-                                          {"message_id", "message id", CELL_TEXT, false}};
+                                          {"message_id", "message id", CELL_NAME, false}};
   output_record(&cli->output, columns, ARRAY_LEN(columns),
                 json_pack("{s:o, s:s}", "id", json_sprintf("%llu", (unsigned long long)id), "message_id", message_id));
 }

@@ -271,7 +271,7 @@ static int check_line(const struct args *args) {
 static int see_changed(const struct operator* op, const struct task_target *before, bool *changed) {
   enum { TRIES = 20, EVERY_US = 100 * 1000 };
   char name[sizeof before->message_id + 16];
-  snprintf(name, sizeof name, "message_id:%s", before->message_id); /* digits alone may name two tasks */
+  snprintf(name, sizeof name, "message_id:%s", before->message_id);
   *changed = false;
   for (int i = 0; i < TRIES && !*changed; i++) {
     struct task_target now;
@@ -279,7 +279,7 @@ static int see_changed(const struct operator* op, const struct task_target *befo
     bool found;
     if (i > 0)
       thread_sleep(EVERY_US);
-    enum store_status status = op->ops->find(op->self, name, 0, &now, &found, &err);
+    enum store_status status = op->ops->find_exact(op->self, name, 0, &now, &found, &err);
     if (status != STORE_OK)
       return cli_fail_store(status, &err);
     *changed = !found || now.id != before->id || now.state != before->state || now.next_us != before->next_us;

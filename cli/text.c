@@ -17,6 +17,13 @@ bool text_is_utf8(const char *text, size_t len) {
   return true;
 }
 
+const char *text_name_prefix(const char *message_id) {
+  static const char row[] = "id:", message[] = "message_id:";
+  bool odd = *message_id == '-' || strncmp(message_id, row, sizeof row - 1) == 0 ||
+             strncmp(message_id, message, sizeof message - 1) == 0;
+  return odd ? message : "";
+}
+
 /* Characters that a terminal obeys instead of showing them. */
 static size_t write_escaped(char *out, unsigned code) {
   if (code == '\n')

@@ -18,6 +18,10 @@ enum text_lines { TEXT_ONE_LINE, TEXT_KEEP_LINES /* line ends and tabs stay */ }
 /* A copy to free(), or NULL without memory. */
 MUSTCHECK char *text_safe(const char *text, size_t len, enum text_lines lines);
 
+/* What belongs in front of a message id so that a command takes it for nothing else when it is copied there: an
+ * application may call a task as a row is named, or as an option. "" = nothing. */
+const char *text_name_prefix(const char *message_id);
+
 /* Whether the bytes are UTF-8 without NUL. */
 bool text_is_utf8(const char *text, size_t len);
 

@@ -132,6 +132,7 @@ enum command_answer {
   COMMAND_DONE = 0,
   COMMAND_DONE_MAYBE_SENT, /* done; a copy of it had left before, or may have */
   COMMAND_NOT_FOUND,       /* no living row of that id */
+  COMMAND_AMBIGUOUS,       /* the id is that of two tasks */
   COMMAND_IN_FLIGHT,       /* it is on its way out, or awaits its result, which can be cancelled only */
   COMMAND_STATE,           /* its state does not allow it */
   COMMAND_ELSEWHERE,       /* another instance holds its shard: ask there */

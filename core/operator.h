@@ -67,6 +67,7 @@ struct task_filter {
   int64_t created_before_us, created_after_us;
   const char *const *ids; /* row ids or message ids, as operator_ops.find reads them; of digits both */
   size_t id_count;
+  bool exact_ids;    /* "id:100" is that row, and no task that is called so */
   bool failed;       /* of living tasks only those with failures */
   const char *where; /* raw SQL, put in brackets as it is: it runs with the rights of the database user */
 };
@@ -195,14 +196,17 @@ struct operator_ops {
   enum store_status (*list)(void *self, const struct task_filter *filter, uint64_t limit, row_fn *row, void *ctx,
                             struct err *err);
   /* The task of that id, living, else the newest in history: "id:100" is a row id, "message_id:100" a message id,
-   * digits are the one or the other, everything else is a message id. Where digits name two tasks: STORE_REFUSED with
-   * OPERATOR_E_AMBIGUOUS. find() says which it is, among those in `states` (bits; 0 = all), show() gives everything,
-   * with payload_cap bytes of payload. */
+   * digits are the one or the other, everything else is a message id. Where digits name two tasks, or what has a prefix
+   * is another task's message id as it is: STORE_REFUSED with OPERATOR_E_AMBIGUOUS. find() says which it is, among
+   * those in `states` (bits; 0 = all), show() gives everything, with payload_cap bytes of payload. */
   enum store_status (*show)(void *self, const char *id, uint64_t payload_cap, const struct task_detail_fns *fns,
                             bool *found, struct err *err);
   enum store_status (*find)(void *self, const char *id, uint32_t states, struct task_target *target, bool *found,
                             struct err *err);
-  /* Whether what people give for a task names the one with this id and message id; digits may name two. Pure. */
+  /* The same for a name that this program has made, with a prefix: nothing that is called so is in its way. */
+  enum store_status (*find_exact)(void *self, const char *id, uint32_t states, struct task_target *target, bool *found,
+                                  struct err *err);
+  /* Whether what people give for a task names the one with this id and message id; one may name two. Pure. */
   bool (*names)(const char *text, uint64_t id, const char *message_id);
   /* What change() would make of a task that is as the target says. Pure. Of a living one for RETRY: that has failed. */
   enum change_outcome (*judge)(const struct task_change *order, const struct task_target *target);

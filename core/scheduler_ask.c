@@ -47,6 +47,8 @@ static void count_cancelled(struct scheduler *s, const char *route) {
 /* What is known before the row is locked; DONE: it may be changed. */
 static enum command_answer judge(const struct scheduler *s, const struct task_command *command,
                                  const struct task_place *place) {
+  if (place->ambiguous)
+    return COMMAND_AMBIGUOUS;
   if (!place->found)
     return COMMAND_NOT_FOUND;
   if (place->misfit)

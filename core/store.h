@@ -116,8 +116,8 @@ struct task_place {
   uint64_t id, bytes; /* bytes: of its payload */
   uint8_t shard;
   enum task_state state;
-  int64_t expires_us;             /* 0 = never */
-  bool found, maybe_sent, misfit; /* it is there; a copy may have left; its shard or state is none */
+  int64_t expires_us;                        /* 0 = never */
+  bool found, maybe_sent, misfit, ambiguous; /* a copy may have left; shard or state is none; two may be meant */
   char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
 };
 
@@ -546,8 +546,8 @@ struct store_ops {
                                  const uint64_t *ids, size_t count, int64_t due_us, const char *actor,
                                  const char *filter, const char *reason, int64_t keep_us, enum intervened *became,
                                  struct err *err);
-  /* Finds living rows by id or message id, a place for each name. "id:" and "message_id:" in front say which it is; of
-   * digits without either a message id goes before a row id. */
+  /* Finds living rows by id or message id, a place for each name. "message_id:" in front is exact; digits are ambiguous
+   * where they name two, and so is "id:17" where another task than that row is called so. */
   enum store_status (*locate)(struct store_session *ss, const char *const *names, size_t count,
                               struct task_place *places, struct err *err);
 

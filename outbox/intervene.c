@@ -328,18 +328,26 @@ static bool read_place(const struct db_row *row, struct task_place *place) {
   return true;
 }
 
+/* The message id that a row's name is itself; "" = none. Whoever puts "message_id:" in front of every message id is
+ * never in doubt. */
+static const char *called(const struct task_name *name) { return name->is_row ? name->whole : ""; }
+
 /* Rows that are found by a message id come first. */
 static bool take_place(struct locate_unit *u, const struct db_row *row) {
   struct task_place place;
   uint64_t choice;
   if (!read_place(row, &place) || !db_u64(row, PLACE_CHOICE, 2, &choice))
     return false;
+  const char *message_id = row->fields[PLACE_MESSAGE_ID];
   for (size_t i = 0; i < u->count; i++) {
     struct task_name name = task_name_of(u->names[i]);
-    bool named =
-        choice == 1 ? strcmp(name.message_id, row->fields[PLACE_MESSAGE_ID]) == 0 : name.is_row && name.row == place.id;
-    if (named && !u->places[i].found)
-      u->places[i] = place;
+    struct task_place *known = &u->places[i];
+    bool copied = choice == 1 && task_name_is(called(&name), message_id) && name.row != place.id;
+    bool named = choice == 1 ? task_name_is(name.message_id, message_id) : name.is_row && name.row == place.id;
+    bool ambiguous = known->ambiguous || copied || (named && known->found && known->id != place.id);
+    if (copied || (named && !known->found))
+      *known = place;
+    known->ambiguous = ambiguous;
   }
   return true;
 }
@@ -351,8 +359,9 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   struct text message_ids = {0}, ids = {0};
   for (size_t i = 0; i < u->count; i++) {
     struct task_name name = task_name_of(u->names[i]);
+    const char *message_id = *called(&name) ? name.whole : name.message_id;
     text_puts(&message_ids, i ? ", " : "");
-    text_sql(&message_ids, name.message_id, strlen(name.message_id));
+    text_sql(&message_ids, message_id, strlen(message_id));
     text_puts(&ids, i ? ", " : "");
     text_u64(&ids, name.row);
     u->places[i] = (struct task_place){0};

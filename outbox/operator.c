@@ -292,9 +292,10 @@ static const struct task_target *meant(const struct task_target *ended, size_t c
 
 /* The newest row that an id names: a living one, else one of the history. An application may use a message id again
  * when its task has ended. */
-static enum store_status find_newest(struct outbox_operator *op, const char *id, uint32_t states,
-                                     struct task_target *target, bool *found, struct err *err) {
-  struct task_filter filter = {.ids = &id, .id_count = 1, .states = states};
+static enum store_status op_find_exact(void *self, const char *id, uint32_t states, struct task_target *target,
+                                       bool *found, struct err *err) {
+  struct outbox_operator *op = self;
+  struct task_filter filter = {.ids = &id, .id_count = 1, .exact_ids = true, .states = states};
   struct task_target ended[TWINS];
   size_t count = 0;
   enum store_status status = read_targets(op, &filter, TABLE_LIVING, NEWEST_FIRST, NULL, target, 1, &count, err);
@@ -310,38 +311,67 @@ static enum store_status find_newest(struct outbox_operator *op, const char *id,
 
 static bool op_names(const char *text, uint64_t id, const char *message_id) {
   struct task_name name = task_name_of(text);
-  return (name.is_row && name.row == id) || (*name.message_id && strcmp(name.message_id, message_id) == 0);
+  return (name.is_row && name.row == id) || task_name_is(name.message_id, message_id) ||
+         task_name_is(name.whole, message_id);
+}
+
+enum { EXACT_CAP = sizeof "message_id:" + STORE_ID_MAX + STORE_WIDER };
+
+/* A way to name the task that is not the text. */
+static void put_other_name(const char *text, const struct task_target *target, char out[EXACT_CAP]) {
+  if (strncmp(text, "id:", 3) != 0)
+    snprintf(out, EXACT_CAP, "id:%llu", (unsigned long long)target->id);
+  else if (target->nameless)
+    snprintf(out, EXACT_CAP, "--where 'id = %llu'", (unsigned long long)target->id);
+  else
+    snprintf(out, EXACT_CAP, "message_id:%s", target->message_id);
+}
+
+/* one: what the text means by its prefix, or as digits the row; NULL = there is none. called: the task that has it for
+ * a message id. */
+static enum store_status refuse_ambiguous(const char *text, const struct task_target *one,
+                                          const struct task_target *called, struct err *err) {
+  char name[EXACT_CAP];
+  unsigned long long row = called->id;
+  const char *state = task_state_text(called->state);
+  if (one) {
+    put_other_name(text, one, name);
+    err_set(err, OPERATOR_E_AMBIGUOUS,
+            "%s names two tasks: row %llu (message id %s, %s) and the task with the message id %s (row %llu, %s); say "
+            "%s or message_id:%s",
+            text, (unsigned long long)one->id, one->message_id, task_state_text(one->state), text, row, state, name,
+            text);
+  } else {
+    err_set(err, OPERATOR_E_AMBIGUOUS,
+            "%s names no task by its prefix, and the task with the message id %s (row %llu, %s) without one; say "
+            "message_id:%s for that",
+            text, text, row, state, text);
+  }
+  return STORE_REFUSED;
 }
 
 /* Digits name a row, or carry somebody's message id. Where they do both, of two tasks, nobody guesses which is meant.
- */
+ * What has a prefix says which it is: a task that is called so itself is never meant, but was copied from a list,
+ * perhaps. */
 static enum store_status op_find(void *self, const char *id, uint32_t states, struct task_target *target, bool *found,
                                  struct err *err) {
   struct task_name name = task_name_of(id);
-  if (!name.is_row || !*name.message_id)
-    return find_newest(self, id, states, target, found, err);
-  char exact[96];
   struct task_target other;
-  bool has_row;
-  snprintf(exact, sizeof exact, "id:%s", id);
-  enum store_status status = find_newest(self, exact, states, &other, &has_row, err);
-  if (status != STORE_OK)
+  char exact[EXACT_CAP];
+  bool is_called = false;
+  bool digits = name.is_row && *name.message_id;
+  snprintf(exact, sizeof exact, digits ? "id:%s" : "%s", id);
+  enum store_status status = op_find_exact(self, digits ? exact : id, states, target, found, err);
+  if (status != STORE_OK || !(digits || *name.whole))
     return status;
   snprintf(exact, sizeof exact, "message_id:%s", id);
-  status = find_newest(self, exact, states, target, found, err);
-  if (status != STORE_OK)
+  status = op_find_exact(self, exact, states, &other, &is_called, err);
+  if (status != STORE_OK || !is_called)
     return status;
-  if (*found && has_row && !same_task(target, &other)) {
-    err_set(err, OPERATOR_E_AMBIGUOUS,
-            "%s names two tasks: row %llu (message id %s, %s) and the task with the message id %s (row %llu, %s); say "
-            "id:%s or message_id:%s",
-            id, (unsigned long long)other.id, other.message_id, task_state_text(other.state), id,
-            (unsigned long long)target->id, task_state_text(target->state), id, id);
-    return STORE_REFUSED;
-  }
-  if (!*found && has_row)
-    *target = other;
-  *found |= has_row;
+  if (*found ? !same_task(target, &other) : !digits)
+    return refuse_ambiguous(id, *found ? target : NULL, &other, err);
+  *target = other;
+  *found = true;
   return STORE_OK;
 }
 
@@ -397,6 +427,7 @@ static const struct operator_ops ops = {
     .list = op_list_tasks,
     .show = op_show_task,
     .find = op_find,
+    .find_exact = op_find_exact,
     .targets = op_targets_of,
     .names = op_names,
     .judge = op_judge,

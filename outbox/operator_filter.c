@@ -70,23 +70,35 @@ static void add_time(struct text *out, const char *condition, int64_t us) {
   text_puts(out, "'");
 }
 
+static void add_message_id(struct text *out, const char *message_id, const char **separator) {
+  if (!*message_id)
+    return;
+  text_puts(out, *separator);
+  text_sql(out, message_id, strlen(message_id));
+  *separator = ", ";
+}
+
+/* A client that has switched the CHECK off may insert message ids that are none: an empty one, or one that differs from
+ * another by blanks at its end, which the server ignores where it compares. */
 static void add_ids(struct text *out, const struct task_filter *filter) {
-  text_puts(out, " AND (message_id IN (");
+  const char *first = " AND (message_id IN (", *separator = first;
   for (size_t i = 0; i < filter->id_count; i++) {
-    text_puts(out, i ? ", " : "");
-    const char *message_id = task_name_of(filter->ids[i]).message_id;
-    text_sql(out, message_id, strlen(message_id));
+    struct task_name name = task_name_of(filter->ids[i]);
+    add_message_id(out, name.message_id, &separator);
+    if (!filter->exact_ids)
+      add_message_id(out, name.whole, &separator);
   }
-  const char *separator = ") OR id IN (";
+  text_puts(out, separator == first ? " AND (FALSE" : ") AND message_id NOT LIKE '% '");
+  bool rows = false;
   for (size_t i = 0; i < filter->id_count; i++) {
     struct task_name name = task_name_of(filter->ids[i]);
     if (name.is_row) {
-      text_puts(out, separator);
+      text_puts(out, rows ? ", " : " OR id IN (");
       text_u64(out, name.row);
-      separator = ", ";
+      rows = true;
     }
   }
-  text_puts(out, "))");
+  text_puts(out, rows ? "))" : ")");
 }
 
 /* Of a living task: an explicit NULL means the default. The history has it as first asked for. */

@@ -343,9 +343,10 @@ const char *message_id_or_none(const char *text) {
 
 struct task_name task_name_of(const char *text) {
   static const char row[] = "id:", message[] = "message_id:";
-  struct task_name name = {.message_id = ""};
+  struct task_name name = {.message_id = "", .whole = ""};
   if (strncmp(text, message, sizeof message - 1) == 0) {
     name.message_id = message_id_or_none(text + sizeof message - 1);
+    name.whole = message_id_or_none(text);
     return name;
   }
   bool exact = strncmp(text, row, sizeof row - 1) == 0;
@@ -353,9 +354,12 @@ struct task_name task_name_of(const char *text) {
   name.is_row = number_parse(digits, strlen(digits), UINT64_MAX, &name.row);
   if (!name.is_row)
     name.row = 0; /* no row has it */
-  if (!exact || !name.is_row)
-    name.message_id = message_id_or_none(text);
+  *(exact && name.is_row ? &name.whole : &name.message_id) = message_id_or_none(text);
   return name;
+}
+
+bool task_name_is(const char *can_mean, const char *message_id) {
+  return *can_mean && strcmp(can_mean, message_id) == 0;
 }
 
 bool time_from(const struct time_parts *parts, int64_t *us) {

@@ -65,13 +65,18 @@ bool number_parse(const char *text, size_t len, uint64_t max, uint64_t *out);
 const char *message_id_or_none(const char *text);
 
 /* What a text names that people give for a task: "id:100" a row id, "message_id:100" a message id, digits one or the
- * other, everything else a message id. */
+ * other, everything else a message id. Whoever inserts tasks may call one "id:100", and who copies that from a list
+ * means no row. */
 struct task_name {
   bool is_row;            /* row is a row id it can mean */
   uint64_t row;           /* 0 = none */
   const char *message_id; /* a message id it can mean, within the text; "" = none */
+  const char *whole;      /* of a text with a prefix: the message id that it is itself; "" = none */
 };
 struct task_name task_name_of(const char *text);
+
+/* Whether that is one that the name can mean; "" is none, though a row may have it. */
+bool task_name_is(const char *can_mean, const char *message_id);
 
 /* What a placeholder becomes. */
 enum sql_kind { SQL_END = 0, SQL_RAW, SQL_STRING, SQL_CLEAN, SQL_UNSIGNED, SQL_SIGNED, SQL_TIME };

@@ -137,6 +137,9 @@ function spark(name) {
 // What a task or destination said is null where no token is configured.
 function said(text) { return text === null ? "(shown with admin.token_file)" : text || "?"; }
 
+// A message id as commands take it: it may be spelled like a row's name, or an option.
+function named(id) { return /^(id:|message_id:|-)/.test(id || "") ? "message_id:" + id : said(id); }
+
 function routeNotices(route, notices) {
   if (!route.known)
     notices.push(["warn", route.name, "Rows of this route are held, for no configuration knows it. Add it under routes: " +
@@ -146,13 +149,13 @@ function routeNotices(route, notices) {
       "lost. " + said(route.trouble)]);
   if (route.stalled_us > 0)
     notices.push(["bad", route.name, "Its destination has confirmed nothing for " + duration(route.stalled_us) +
-      ", first task " + said(route.stalled_message_id) + " to " + said(route.stalled_target) +
+      ", first task " + named(route.stalled_message_id) + " to " + said(route.stalled_target) +
       ". Its other tasks wait in the table, and one is tried now and then."]);
   if (route.paused)
     notices.push(["warn", route.name, "Paused. " + said(route.reason)]);
   for (const target of route.targets || [])
     notices.push(["warn", route.name, "Suspended: " + said(target.target) + ", since task " +
-      said(target.message_id) + ". The other tasks of the route flow. " + said(target.reason)]);
+      named(target.message_id) + ". The other tasks of the route flow. " + said(target.reason)]);
   if (!route.paused && !route.suspended && route.oldest_due_age_us > 60e6)
     notices.push(["warn", route.name, "Its oldest due task has been waiting for " + duration(route.oldest_due_age_us) +
       ". Look at its concurrency and rate, and at the destination."]);

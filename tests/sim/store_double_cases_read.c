@@ -397,17 +397,24 @@ static void rows_of_many_routes_are_found(struct fixture *f) {
 }
 
 static void tasks_are_located_by_either_id(struct fixture *f) {
+  enum { TWO = 1000 };
   static const struct {
     const char *name;
     uint64_t id;
-  } names[] = {{"m1", 1}, {"2", 1}, {"id:2", 2}, {"message_id:2", 1}, {"3", 3}, {"nobody", 0}, {"id:x", 0}};
+  } names[] = {{"m1", 2},     {"2", TWO},  {"id:2", 2},   {"message_id:2", 1},    {"3", 3},
+               {"nobody", 0}, {"id:x", 0}, {"id:3", TWO}, {"message_id:id:3", 4}, {"9", 5},
+               {"id:9", 0},   {"id:5", 5}, {"id:6", 6},   {"id:99", TWO}};
   struct task_place place;
   insert(f, (struct spec){.id = 1, .message_id = "2"});
   insert(f, (struct spec){.id = 2, .message_id = "m1"});
   insert(f, (struct spec){.id = 3});
-  for (size_t i = 1; i < sizeof names / sizeof names[0]; i++) {
+  insert(f, (struct spec){.id = 4, .message_id = "id:3"});
+  insert(f, (struct spec){.id = 5, .message_id = "9"});
+  insert(f, (struct spec){.id = 6, .message_id = "id:6"});
+  insert(f, (struct spec){.id = 7, .message_id = "id:99"});
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     ok(f, f->ops->locate(f->ss, &(const char *){names[i].name}, 1, &place, &f->err));
-    check_int(place.found ? place.id : 0, names[i].id);
+    check_int(place.ambiguous ? TWO : place.found ? place.id : 0, names[i].id);
   }
 }
 

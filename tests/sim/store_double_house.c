@@ -28,13 +28,15 @@ static bool is_number(const char *text, uint64_t *number) {
   return *text;
 }
 
-static const struct row *find_task(struct table *db, const char *name) {
+static const struct row *find_task(struct table *db, const char *name, bool *ambiguous) {
   bool by_row = strncmp(name, "id:", 3) == 0, by_message = strncmp(name, "message_id:", 11) == 0;
   uint64_t id;
   bool number = !by_message && is_number(by_row ? name + 3 : name, &id);
   const char *message_id = by_message ? name + 11 : name;
-  const struct row *row = by_row && number ? NULL : table_find(db, message_id, strlen(message_id));
-  return row || !number ? row : table_row(db, id);
+  const struct row *called = table_find(db, message_id, strlen(message_id));
+  const struct row *row = number ? table_row(db, id) : called;
+  *ambiguous = number && called && called != row && (row || by_row);
+  return row ? row : called;
 }
 
 static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
@@ -42,9 +44,10 @@ static bool locate_unit(struct store_session *ss, void *arg, struct err *err) {
   if (!double_begin(ss, SCRIPT_READS, 1, err))
     return false;
   for (size_t i = 0; i < u->count; i++) {
-    const struct row *row = find_task(ss->db, u->names[i]);
+    bool ambiguous;
+    const struct row *row = find_task(ss->db, u->names[i], &ambiguous);
     struct task_place *place = &u->places[i];
-    *place = (struct task_place){.found = row != NULL};
+    *place = (struct task_place){.found = row != NULL, .ambiguous = ambiguous};
     if (!row)
       continue;
     place->id = row->id;

@@ -31,8 +31,10 @@ static void command_answers(void **state) {
     int status;
     const char *code;
   } rows[] = {
-      {COMMAND_NOT_FOUND, 404, "not_found"}, {COMMAND_IN_FLIGHT, 409, "in_flight"}, {COMMAND_STATE, 409, "state"},
-      {COMMAND_ELSEWHERE, 421, "elsewhere"}, {COMMAND_FAILED, 503, "database"},     {COMMAND_LOCKED, 503, "locked"},
+      {COMMAND_NOT_FOUND, 404, "not_found"}, {COMMAND_AMBIGUOUS, 409, "ambiguous"},
+      {COMMAND_IN_FLIGHT, 409, "in_flight"}, {COMMAND_STATE, 409, "state"},
+      {COMMAND_ELSEWHERE, 421, "elsewhere"}, {COMMAND_FAILED, 503, "database"},
+      {COMMAND_LOCKED, 503, "locked"},
   };
   for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
     fixture->engine.answer = rows[i].answer;
@@ -54,8 +56,8 @@ static void the_engines_own_words_are_passed_on(void **state) {
 
 /* Each has its own outcome; the audit has what the caller named them by, or how many they were. */
 static void some_tasks_together(void **state) {
-  static const char *const outcomes[] = {"done",      "done",   "not_found", "in_flight", "state",
-                                         "elsewhere", "locked", "database",  "left"};
+  static const char *const outcomes[] = {"done",  "done",      "not_found", "ambiguous", "in_flight",
+                                         "state", "elsewhere", "locked",    "database",  "left"};
   static const char *const wrong[] = {"{}",
                                       "{\"ids\":[]}",
                                       "{\"ids\":\"1\"}",
@@ -66,7 +68,7 @@ static void some_tasks_together(void **state) {
                                       "{\"ids\":[\"1\"],\"id\":\"1\"}"};
   struct admin_fixture *fixture = *state;
   json_t *json = fixture_command(fixture, "/api/v1/tasks/cancel",
-                                 "{\"ids\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\"]}", 200);
+                                 "{\"ids\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\",\"j\"]}", 200);
   const json_t *tasks = json_object_get(json, "tasks");
   assert_int_equal(json_array_size(tasks), sizeof outcomes / sizeof outcomes[0]);
   for (size_t i = 0; i < json_array_size(tasks); i++) {

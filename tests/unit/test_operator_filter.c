@@ -47,18 +47,24 @@ static void conditions(void **state) {
                " AND created_at < '1970-01-01 00:00:00.000003' AND created_at >= '1970-01-01 00:00:00.000004'");
 }
 
+#define SEEN " AND message_id NOT LIKE '% '"
+
 static void ids(void **state) {
   const char *const list[] = {"17", "m'1", "18446744073709551616"};
   check(&(struct task_filter){.ids = list, .id_count = 3}, TABLE_LIVING,
-        LIVING " AND (message_id IN ('17', 'm\\'1', '18446744073709551616') OR id IN (17))");
+        LIVING " AND (message_id IN ('17', 'm\\'1', '18446744073709551616')" SEEN " OR id IN (17))");
   check(&(struct task_filter){.ids = list + 1, .id_count = 1}, TABLE_HISTORY,
-        "state IN ('done', 'dead', 'cancelled', 'expired') AND (message_id IN ('m\\'1'))");
+        "state IN ('done', 'dead', 'cancelled', 'expired') AND (message_id IN ('m\\'1')" SEEN ")");
 }
 
 static void exact_ids(void **state) {
   const char *const list[] = {"id:17", "message_id:18"};
   check(&(struct task_filter){.ids = list, .id_count = 2}, TABLE_LIVING,
-        LIVING " AND (message_id IN ('', '18') OR id IN (17))");
+        LIVING " AND (message_id IN ('id:17', '18', 'message_id:18')" SEEN " OR id IN (17))");
+  check(&(struct task_filter){.ids = list, .id_count = 2, .exact_ids = true}, TABLE_LIVING,
+        LIVING " AND (message_id IN ('18')" SEEN " OR id IN (17))");
+  check(&(struct task_filter){.ids = list, .id_count = 1, .exact_ids = true}, TABLE_LIVING,
+        LIVING " AND (FALSE OR id IN (17))");
 }
 
 static void nothing_leaves_its_quotes(void **state) {
@@ -100,27 +106,28 @@ static void row_ids(void **state) {
     const char *text;
     bool is_row;
     uint64_t row;
-    const char *message_id;
-  } rows[] = {{"18446744073709551615", true, UINT64_MAX, "18446744073709551615"},
-              {"18446744073709551616", false, 0, "18446744073709551616"},
-              {"", false, 0, ""},
-              {"-1", false, 0, "-1"},
-              {"1a", false, 0, "1a"},
-              {"id:100", true, 100, ""},
-              {"id:", false, 0, "id:"},
-              {"id:1a", false, 0, "id:1a"},
-              {"id:id:1", false, 0, "id:id:1"},
-              {"message_id:100", false, 0, "100"},
-              {"message_id:id:100", false, 0, "id:100"},
-              {"message_id:message_id:7", false, 0, "message_id:7"},
-              {"message_id:", false, 0, ""},
-              {"message_id:a b", false, 0, ""},
-              {"..", false, 0, ".."}};
+    const char *message_id, *whole;
+  } rows[] = {{"18446744073709551615", true, UINT64_MAX, "18446744073709551615", ""},
+              {"18446744073709551616", false, 0, "18446744073709551616", ""},
+              {"", false, 0, "", ""},
+              {"-1", false, 0, "-1", ""},
+              {"1a", false, 0, "1a", ""},
+              {"id:100", true, 100, "", "id:100"},
+              {"id:", false, 0, "id:", ""},
+              {"id:1a", false, 0, "id:1a", ""},
+              {"id:id:1", false, 0, "id:id:1", ""},
+              {"message_id:100", false, 0, "100", "message_id:100"},
+              {"message_id:id:100", false, 0, "id:100", "message_id:id:100"},
+              {"message_id:message_id:7", false, 0, "message_id:7", "message_id:message_id:7"},
+              {"message_id:", false, 0, "", "message_id:"},
+              {"message_id:a b", false, 0, "", ""},
+              {"..", false, 0, "..", ""}};
   for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
     struct task_name name = task_name_of(rows[i].text);
     assert_int_equal(name.is_row, rows[i].is_row);
     assert_true(name.row == rows[i].row);
     assert_string_equal(name.message_id, rows[i].message_id);
+    assert_string_equal(name.whole, rows[i].whole);
   }
 }
 
