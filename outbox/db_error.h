@@ -26,7 +26,7 @@ enum db_class {
 enum {
   DB_LOCK_WAIT = 1205, /* waited for a row that another transaction holds */
   DB_DEADLOCK = 1213,  /* the transaction was undone in favour of another one */
-  DB_NO_ROW_ID = 1467, /* the counter of row ids has come to its end (row_ids.c) */
+  DB_NO_ROW_ID = 1467, /* the counter of row ids has come to its end, and no lock was met (next_id.h) */
   DB_GUARD = 1690,     /* a guard (guard.h) did not hold */
   DB_METHOD = 5010,    /* the server asks for a login method that is not permitted here, says Connector/C */
 };

@@ -3,9 +3,11 @@
 
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "outbox/db_api.h"
 #include "outbox/db_error.h"
 #include "outbox/db_rows.h"
+#include "outbox/next_id.h"
 #include "outbox/server.h"
 
 bool db_unexpected(struct err *err, const char *what) {
@@ -130,8 +132,8 @@ static bool run_script(struct db_conn *conn, const struct text *script, const ch
   return false;
 }
 
-bool db_script(struct db_conn *conn, const struct text *script, const char *what, struct db_result *results, size_t n,
-               struct err *err) {
+static bool run_limited(struct db_conn *conn, const struct text *script, const char *what, struct db_result *results,
+                        size_t n, struct err *err) {
   bool ok = run_script(conn, script, what, results, n, err);
   if (conn->limit_ms == 0 || !db_watch_done(&conn->watch) || ok) /* what was cut off behind its end is whole */
     return ok;
@@ -139,6 +141,18 @@ bool db_script(struct db_conn *conn, const struct text *script, const char *what
                  what, (double)conn->limit_ms / 1e3,
                  conn->limit_ms > conn->config->read_timeout_ms ? ", and for the lock of migrations" : "",
                  db_error_cure(DB_E_LATE));
+}
+
+bool db_script(struct db_conn *conn, const struct text *script, const char *what, struct db_result *results, size_t n,
+               struct err *err) {
+  int64_t began_us = clock_mono_us();
+  bool ok = run_limited(conn, script, what, results, n, err);
+  if (ok || err->code != DB_NO_ROW_ID)
+    return ok;
+  size_t untouched = conn->untouched;
+  next_id_explain(conn, what, clock_mono_us() - began_us, err);
+  conn->untouched = untouched;
+  return false;
 }
 
 bool db_run(struct db_conn *conn, const char *statement, const char *what, struct err *err) {

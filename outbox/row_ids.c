@@ -13,14 +13,11 @@
  */
 #include "core/base/random.h"
 #include "outbox/db_error.h"
+#include "outbox/next_id.h"
 #include "outbox/ops.h"
 #include "outbox/row_sizes.h"
 #include "outbox/server.h"
 #include "query.h"
-
-/* Ids from there on come to their end. Rows that get theirs from a counter that was put just below are beyond
- * STORE_ID_FAR too, so those that are moved never take it there again. */
-static const uint64_t end = UINT64_C(1) << 63;
 
 enum { MOVES = 200, MOVE_ROWS = 1000 }; /* the next time goes on */
 enum { RESETS = 50 }; /* one after the other; a moment without a transaction that has touched the table is enough */
@@ -174,11 +171,9 @@ static bool put_right(struct store_session *ss, void *arg, struct err *err) {
   uint64_t next;
   u->reset = false;
   u->far = 0;
-  session_begin(ss);
-  session_add(ss, query_ids_next, ARGS(STRING("name", ss->outbox->config->table)));
-  if (!read_number(ss, "reading the next row id", &next, err))
+  if (!next_id_read(ss->conn, "reading the next row id", &next, err))
     return false;
-  if (next < end)
+  if (!next_id_ends(next))
     return true;
   if (!move_all(ss, u, err))
     return false;

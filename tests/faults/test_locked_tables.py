@@ -3,10 +3,13 @@ everything else goes on (P8), and when the table is free again nothing is lost a
 """
 
 import contextlib
+import json
 import threading
 
+import pymysql
 import pytest
 
+from integration.test_schema import run_for
 from support.servers.http_receiver import Answer
 from support.stage import stage_on_each_server as stage  # noqa: F401
 from support.wait import wait_until
@@ -139,3 +142,78 @@ def test_outcomes_are_written_when_the_tasks_are_free_again(stage, statement):
         daemon.wait_log("DUEBOX-SETTLE-LOCKED", limit_s=LIMIT_S)
     stage.wait_empty(SOON_S)
     stage.check()
+
+
+APPLICATION = {"user": "app", "password": "app-password"}
+SLOW = """INSERT INTO outbox (route, payload, due_at) SELECT 'mixed', 'x', '2199-01-01'
+    FROM (SELECT 1 AS n UNION ALL SELECT 2) AS numbers WHERE n = 1 OR SLEEP(3600) = 0"""
+FAR = 2 ** 64 - 3
+PLACES = 4
+
+
+@contextlib.contextmanager
+def inserting_slowly(stage, *before):
+    """A statement of an application that may only INSERT.  On MariaDB, and on MySQL where innodb_autoinc_lock_mode says
+    so, nobody else has a next row id until it ends."""
+    with stage.connect() as root:
+        run_for(root, stage.database, "users")
+        run_for(root, stage.database, "grants")
+    application = stage.connect(**APPLICATION)
+
+    def insert():
+        with contextlib.suppress(pymysql.err.MySQLError), application.cursor() as cursor:
+            for statement in before:
+                cursor.execute(statement)
+            cursor.execute(SLOW)
+    thread = threading.Thread(target=insert)
+    thread.start()
+    session = application.thread_id()
+    wait_until(lambda: stage.execute("SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = %s AND STATE = 'User sleep'",
+                                     session), LIMIT_S, "the statement to be slow")
+    try:
+        yield
+    finally:
+        stage.execute(f"KILL QUERY {session}")
+        thread.join()
+        application.close()
+
+
+def make_due(stage, ids, rows):
+    """By row id: another index would be locked beside these rows."""
+    for message_id in ids:
+        stage.execute("UPDATE outbox SET due_at = UTC_TIMESTAMP(6) WHERE id = %s", rows[message_id])
+
+
+@pytest.mark.parametrize("before", [(), (f"SET insert_id = {FAR}",)], ids=["many", "far"])
+def test_a_slow_insert_of_an_application_delays_alerts_and_nothing_else(stage, before):
+    """Those who have died wait with their alerts, and leave their places to the other tasks of their route.  `far`: and
+    then there is no next row id for a while, as the client has chosen the last one."""
+    locks = stage.execute("SELECT @@innodb_autoinc_lock_mode")[0][0] < 2
+    stage.http("mixed", concurrency=PLACES, reject_on=[400], history="1h")
+    stage.http("ops.alert")
+    stage.configuration["alerts"] = {"dead": {"route": "ops.alert"}}
+    stage.receiver.on("/mixed", lambda request: Answer(400 if request.body == b"die" else 200))
+    stage.consume_http()
+    daemon = stage.start()
+    rounds(stage, ["mixed"])
+    dying = stage.insert("mixed", b"die", count=2 * PLACES, delay_ms=3600_000, end="dead")
+    others = stage.insert("mixed", count=5 * PLACES, delay_ms=3600_000)
+    rows = dict(stage.execute("SELECT message_id, id FROM outbox"))
+    with inserting_slowly(stage, *before):
+        make_due(stage, dying, rows)
+        wait_until(lambda: set(dying) <= stage.ledger.arrived_ids(), LIMIT_S, "all that die to be sent",
+                   detail=stage.living)
+        make_due(stage, others, rows)
+        wait_until(lambda: living(stage, others) == 0, SOON_S, "the others of the route", detail=stage.living)
+        if locks:
+            daemon.wait_log("DUEBOX-SETTLE-LOCKED", limit_s=LIMIT_S)
+            wait_until(lambda: daemon.api("GET", "/readyz")[0] == 503, LIMIT_S, "readiness to be false")
+            assert living(stage, dying) == len(dying) and stage.count(where="route = 'ops.alert'") == 0
+    alerts = stage.receiver.wait_count(len(dying), LIMIT_S, "/ops.alert")
+    assert sorted(json.loads(alert.body)["message_id"] for alert in alerts) == sorted(dying)
+    stage.wait_empty(LIMIT_S)
+    arrived = stage.ledger.by_arrival()
+    assert {len(arrived[message_id]) for message_id in [*dying, *others]} == {1}
+    assert stage.count("outbox_history", "state = 'dead' AND last_error IS NOT NULL") == len(dying)
+    daemon.wait_ready()
+    assert before or not any(line["id"] == "DUEBOX-SETTLE-REDUCED" for line in daemon.lines())

@@ -5,7 +5,7 @@ foreach(part binlog error group rights row settle_judge sql table_checks watch)
 endforeach()
 target_include_directories(test_outbox_rights PRIVATE ${CMAKE_BINARY_DIR}) # the embedded catalogue
 
-foreach(part store_changed store_claims store_early store_every store_locked store store_faults store_housekeep store_identity store_lives store_plans store_refused store_results store_results_fit store_schema store_settle store_shards store_silent store_sizes store_tables store_threads store_tls store_unknown)
+foreach(part store_changed store_claims store_early store_every store_locked store_next_id store store_faults store_housekeep store_identity store_lives store_plans store_refused store_results store_results_fit store_schema store_settle store_shards store_silent store_sizes store_tables store_threads store_tls store_unknown)
   add_executable(test_${part} ${CMAKE_SOURCE_DIR}/tests/integration/test_${part}.c
     ${CMAKE_SOURCE_DIR}/tests/integration/store_fixture.c)
   target_link_libraries(test_${part} PRIVATE duebox_build duebox_outbox PkgConfig::MYSQL PkgConfig::CMOCKA)
