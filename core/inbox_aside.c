@@ -14,11 +14,15 @@
 #include "core/base/log.h"
 #include "core/driver.h"
 #include "core/inbox_internal.h"
+#include "core/poll_pace.h"
 
 enum {
-  BUSY_EVERY_US = 500 * 1000,       /* how often to look whether rows that others hold are free */
-  HELD_SAID_US = 5 * 1000 * 1000,   /* for how long they are held before it is logged */
-  APART_TURN_US = 5 * 1000,         /* what is tried apart takes so long at a time, but for one by itself */
+  BUSY_EVERY_US = 500 * 1000,           /* how often to look whether rows that others hold are free */
+  HELD_SAID_US = 5 * 1000 * 1000,       /* for how long they are held before it is logged */
+  AGAIN_TURN_US = 20 * 1000,            /* what is busy is tried for so long at a time, */
+  AGAIN_REST = 9,                       /* and then the others have the inbox for so many times as long, */
+  AGAIN_REST_MAX_US = 10 * 1000 * 1000, /* up to this: the database may have been away meanwhile */
+  APART_TURN_US = 5 * 1000,             /* what is tried apart takes so long at a time, but for one by itself */
   EARLY_EVERY_US = 10 * 1000,       /* how often, at first, whether it is recorded what was sent of a changed row ... */
   EARLY_QUICK = 50,                 /* ... and for how many times: mostly that takes milliseconds */
   EARLY_ROOM = ASIDE_PER_ROUTE / 2, /* so many wait; the others count as they come, where they may */
@@ -127,11 +131,14 @@ int64_t inbox_aside_at(const struct inbox *inbox) {
 
 size_t inbox_take_again(struct inbox *inbox, enum inbox_batch kind, struct item *items[INBOX_BATCH_MAX]) {
   struct aside_entry *entries[INBOX_BATCH_MAX];
-  size_t rows = inbox->apart_rows ? inbox->apart_rows : 1, n = 0, first;
+  size_t n = 0, first;
   if (kind == BATCH_APART) {
-    first = aside_next_apart(&inbox->aside, entries, rows);
+    first = aside_next_apart(&inbox->aside, entries, inbox->apart_rows ? inbox->apart_rows : 1);
   } else {
-    first = aside_next(&inbox->aside, entries, INBOX_BATCH_MAX);
+    size_t all = inbox->aside.tried[ASIDE_BUSY], most = inbox->aside_rows ? inbox->aside_rows : INBOX_BATCH_MAX;
+    inbox->aside_left = inbox->aside_left && inbox->aside_left < all ? inbox->aside_left : all;
+    first = aside_next(&inbox->aside, entries, most < inbox->aside_left ? most : inbox->aside_left);
+    inbox->aside_left -= first;
     inbox->aside_at_us = clock_mono_us() + BUSY_EVERY_US;
   }
   for (; n < first; n++)
@@ -144,17 +151,29 @@ size_t inbox_take_again(struct inbox *inbox, enum inbox_batch kind, struct item 
   return n;
 }
 
+/* A lock on something else than a row is met by each half of those that meet it: trying them takes a tenth of the time
+ * at most. Those that go through take half of it. When all have been tried they wait. */
+static void rest_again(struct inbox *inbox, size_t rows, bool locked, int64_t took_us, int64_t now_us) {
+  int64_t rest_us = pace_rest_us(took_us, locked ? AGAIN_REST : 1, AGAIN_REST_MAX_US);
+  inbox->aside_rows = refusals_rows(rows, locked ? took_us : 0, AGAIN_TURN_US, INBOX_BATCH_MAX);
+  inbox->aside_from_us = took_us > AGAIN_TURN_US ? now_us + rest_us : 0;
+  inbox->aside_at_us = now_us + (inbox->aside_left || rest_us > BUSY_EVERY_US ? rest_us : BUSY_EVERY_US);
+}
+
 void inbox_turn_over(struct inbox *inbox, enum inbox_batch kind, const struct store_result *results, size_t n,
                      int64_t began_us) {
   int64_t now_us = clock_mono_us();
-  bool dear = false, others = false;
+  bool dear = false, others = false, locked = false;
   for (size_t i = 0; i < n; i++) {
+    locked = locked || (results[i].fate == RESULT_BUSY && !results[i].early && !results[i].behind);
     dear = dear || results[i].left || results[i].form > results[i].least;
     others = others || !(results[i].left || (results[i].fate == RESULT_BUSY && results[i].behind));
   }
   if (kind == BATCH_NEW)
     inbox->others = others;
   inbox->was_apart = kind == BATCH_APART;
+  if (kind == BATCH_AGAIN)
+    rest_again(inbox, n, locked, now_us - began_us, now_us);
   if (kind != BATCH_APART)
     return;
   inbox->apart_rows = refusals_rows(n, now_us - began_us, APART_TURN_US, INBOX_BATCH_MAX);
@@ -204,8 +223,8 @@ static void note_held(struct inbox *inbox, struct item *item) {
   if (now_us - item->busy_us > HELD_SAID_US)
     log_repeated(
         &inbox->held, LOG_LEVEL_WARN, "DUEBOX-RESULT-ROW-HELD",
-        "a result waits: the row of its task has been locked for more than %d s, by an application or by a session "
-        "of duebox itself route=%s",
+        "a result waits: the row of its task, or a place that is needed beside it, has been locked for more than %d s, "
+        "by an application or by a session of duebox itself route=%s",
         HELD_SAID_US / 1000000, item->result.route);
 }
 
@@ -265,6 +284,7 @@ void inbox_sort_busy(struct inbox *inbox, struct item **items, const struct stor
       aside_remove(&inbox->aside, &items[i]->aside);
   }
   int64_t soon_us = clock_mono_us() + EARLY_EVERY_US;
+  soon_us = soon_us > inbox->aside_from_us ? soon_us : inbox->aside_from_us;
   if (soon && soon_us < inbox->aside_at_us)
     inbox->aside_at_us = soon_us;
   inbox->crowded = inbox->crowded || !any; /* they would be given again at once */

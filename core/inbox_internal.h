@@ -74,6 +74,9 @@ struct inbox {
   /* The inbox's thread. */
   struct aside aside;        /* items whose row somebody else holds, or of whose route the server refuses some */
   int64_t aside_at_us;       /* when to try the former again, */
+  int64_t aside_from_us;     /* not before this, whatever is to be soon: the last try met locks, and took long; */
+  size_t aside_rows;         /* so many of them at once, */
+  size_t aside_left;         /* until each has been tried: so many are left; */
   struct refusals_pace pace; /* and the latter, */
   size_t apart_rows;         /* of which so many are tried at once; */
   bool others;               /* the last new batch had some that are not tried apart; */

@@ -54,6 +54,15 @@ static bool is_behind(const struct fixture *f, unsigned said, const struct store
   return behind && !over;
 }
 
+/* It meets a lock, and is found to be the one that does. */
+static bool meets_lock(struct fixture *f, const char *task) {
+  if (!f->beside || strncmp(task, "beside-", 7) != 0)
+    return false;
+  nanosleep(&(struct timespec){.tv_nsec = BESIDE_MS * 1000000}, NULL);
+  f->beside_tried++;
+  return true;
+}
+
 static enum store_status settle_results(struct store_session *ss, struct store_result *results, size_t count,
                                         result_decide_fn *decide, void *ctx, struct err *err) {
   struct fixture *f = (struct fixture *)(void *)ss;
@@ -79,7 +88,8 @@ static enum store_status settle_results(struct store_session *ss, struct store_r
     }
     results[i].form = f->refuses && poor ? DECISION_NO_HISTORY : DECISION_WHOLE;
     results[i].early = f->early && !results[i].record.cannot_wait;
-    bool busy = f->locked || results[i].early || (f->held && strcmp(results[i].record.message_id, "mine") == 0);
+    bool busy = f->locked || results[i].early || meets_lock(f, results[i].record.message_id) ||
+                (f->held && strcmp(results[i].record.message_id, "mine") == 0);
     bool stray = results[i].broken || results[i].record.status == RESULT_FAIL;
     results[i].fate = stray ? RESULT_BROKEN : busy ? RESULT_BUSY : RESULT_APPLIED;
     if (strncmp(results[i].record.message_id, "misrouted-", 10) == 0)

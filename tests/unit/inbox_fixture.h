@@ -12,7 +12,7 @@
 #include "core/driver.h"
 #include "core/inbox.h"
 
-enum { LIMIT_MS = 60 * 1000, SAID_MAX = 10000 };
+enum { LIMIT_MS = 60 * 1000, SAID_MAX = 10000, BESIDE_MS = 30 };
 
 /* A record as the store got it. */
 struct said {
@@ -31,15 +31,17 @@ struct fixture {
   double progress; /* that was applied last ... */
   bool backwards;  /* ... and one before it was greater */
 
-  atomic_bool away;                /* the server */
-  atomic_bool unwritable;          /* it answers, and takes nothing */
-  atomic_bool locked;              /* all rows */
-  atomic_bool early;               /* all results */
-  atomic_bool held;                /* the row of the task "mine" */
-  atomic_bool postpones;           /* it comes to none */
-  atomic_bool kept;                /* the quarantine: what says `fail` fits nothing */
-  atomic_bool refuses;             /* all that the tasks "poor-" come to, which are of a route of their own */
-  bool mixed;                      /* some of these were tried with others */
+  atomic_bool away;         /* the server */
+  atomic_bool unwritable;   /* it answers, and takes nothing */
+  atomic_bool locked;       /* all rows */
+  atomic_bool early;        /* all results */
+  atomic_bool held;         /* the row of the task "mine" */
+  atomic_bool postpones;    /* it comes to none */
+  atomic_bool beside;       /* what the tasks "beside-" need beside their rows: each takes a while to find out ... */
+  atomic_uint beside_tried; /* ... and how often one was */
+  atomic_bool kept;         /* the quarantine: what says `fail` fits nothing */
+  atomic_bool refuses;      /* all that the tasks "poor-" come to, which are of a route of their own */
+  bool mixed;               /* some of these were tried with others */
   bool known[ASIDE_PER_ROUTE + 1]; /* tasks of offer() that were tried ... */
   atomic_uint known_count;         /* ... each once, however often it is tried again */
   atomic_uint tried, broken, applied, calls;

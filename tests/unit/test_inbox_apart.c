@@ -51,9 +51,31 @@ static void of_a_route_in_trouble_none_is_quarantined(void **state) {
   assert_int_equal(f->broken, 0);
 }
 
+/* Somebody holds what results of one route need beside their rows, the next row id for an alert, say: each try to write
+ * some finds out by halves which of them need it. Those of the others went between two such tries, one by one. */
+static void results_that_meet_a_lock_take_a_small_part_of_the_time(void **state) {
+  enum { LOCKED = 20, OTHERS = 40 };
+  struct fixture *f = *state;
+  f->beside = true;
+  for (unsigned i = 0; i < LOCKED; i++)
+    assert_true(say_of(f, &f->source, "beside", i, DONE));
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; f->beside_tried < 2 * LOCKED; nap())
+    assert_true(clock_mono_us() < end);
+  for (unsigned i = 0; i < OTHERS; i++) {
+    assert_true(say_of(f, &f->partner, "other", i, DONE));
+    for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; f->applied <= i; nap())
+      assert_true(clock_mono_us() < end);
+  }
+  assert_in_range(f->beside_tried, 2 * LOCKED, LOCKED * OTHERS / 2);
+  f->beside = false;
+  for (int64_t end = clock_mono_us() + LIMIT_MS * 1000; f->applied < LOCKED + OTHERS; nap())
+    assert_true(clock_mono_us() < end);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(results_of_a_route_in_trouble_have_turns_of_their_own, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(results_that_meet_a_lock_take_a_small_part_of_the_time, set_up, tear_down),
       cmocka_unit_test_setup_teardown(of_a_route_in_trouble_none_is_quarantined, set_up_impatient, tear_down),
   };
   return cmocka_run_group_tests_name("inbox_apart", tests, NULL, NULL);
