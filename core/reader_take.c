@@ -349,8 +349,7 @@ static void take_large(struct scheduler *s, struct taking *taking) {
       count(&s->metrics->rows_read, batch->count);
       take_batch(s, taking, batch);
     }
-    if (order_missed(&lane->order, id, !fits && !flight_by_id(s->flights, id)))
-      lane_sweep_first(lane);
+    reader_settle_turns(s, lane, &id, 1);
   }
 }
 

@@ -71,10 +71,36 @@ static void after_it_few_rows_are_read_at_a_time(void **state) {
   assert_int_equal(f->lane.rests_until_us, 21000 + 9 * 20000);
 }
 
+static enum store_status read_one(struct store_session *ss, enum task_state state, uint64_t shards, const char *host,
+                                  const uint64_t *ids, size_t count, int64_t ahead_us, struct store_limit limit,
+                                  struct task_batch **batch, struct err *err) {
+  *batch = make_batch(ids, count, TASK_SCHEDULED);
+  (*batch)->tasks[0].priority = 0;
+  (*batch)->tasks[0].order_key = (struct duebox_bytes){"k", 1};
+  return STORE_OK;
+}
+
+/* A large row is read by itself, after the others of its batch: where one of these was put back meanwhile, it is too.
+ * That took the turn in its order_key from it, and the next one of the key left. */
+static void it_keeps_its_turn_when_it_is_put_back(void **state) {
+  struct fixture *f = *state;
+  static const struct store_ops ops = {.read_ids = read_one};
+  const struct store store = {.ops = &ops};
+  static const struct duebox_bytes k = {"k", 1};
+  const struct task tasks[] = {{.id = 1, .order_key = k, .payload_len = 1000}, {.id = 2, .recoveries = 1}};
+  f->s.store = &store;
+  f->s.ss = (struct store_session *)f;
+  leases_gain(&f->leases, 0, 1, clock_instant(), 1000 * 1000, false);
+  assert_int_equal(take_tasks(f, tasks, 2, 10, false), 0);
+  assert_true(order_knows(&f->lane.order, 1));
+  order_free(&f->lane.order);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(it_is_not_claimed, set_up, tear_down),
       cmocka_unit_test_setup_teardown(after_it_few_rows_are_read_at_a_time, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(it_keeps_its_turn_when_it_is_put_back, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("reader_large", tests, NULL, NULL);
 }
