@@ -76,7 +76,7 @@ static void some_tasks_together(void **state) {
     assert_int_equal(json_is_true(json_object_get(json_array_get(tasks, i), "maybe_sent")), i == 1);
   }
   assert_string_equal(text_of(json_array_get(tasks, 2), "id"), "c");
-  assert_string_equal(fixture->engine.reason, "9 tasks together");
+  assert_string_equal(fixture->engine.reason, "10 tasks together");
   json_decref(json);
   json = fixture_command(fixture, "/api/v1/tasks/reschedule",
                          "{\"ids\":[\"a\"],\"due_at\":\"2030-01-31T12:00:00Z\",\"filter\":\"--route r\"}", 200);
