@@ -102,6 +102,17 @@ static char *list_cell(const json_t *list) {
   return safe;
 }
 
+/* In one line. A blank at either end is written as \x20: the key "17 " is another one than "17", and nobody sees it. */
+static char *text_cell(const char *text, size_t len) {
+  static const char blank[] = "\\x20";
+  size_t from = len > 0 && text[0] == ' ', to = len > from && text[len - 1] == ' ' ? len - 1 : len;
+  char *inside = text_safe(text + from, to - from, TEXT_ONE_LINE), *cell = NULL;
+  if (inside && asprintf(&cell, "%s%s%s", from ? blank : "", inside, to < len ? blank : "") < 0)
+    cell = NULL;
+  free(inside);
+  return cell;
+}
+
 static char *name_cell(const char *message_id) {
   char *name = NULL;
   if (asprintf(&name, "%s%s", text_name_prefix(message_id), message_id) < 0)
@@ -124,6 +135,8 @@ static char *cell_text(const json_t *value, enum cell_kind kind) {
       return time_cell(json_string_value(value));
     if (kind == CELL_NAME)
       return name_cell(json_string_value(value));
+    if (kind == CELL_TEXT)
+      return text_cell(json_string_value(value), json_string_length(value));
     return text_safe(json_string_value(value), json_string_length(value),
                      kind == CELL_LINES ? TEXT_KEEP_LINES : TEXT_ONE_LINE);
   case JSON_INTEGER:

@@ -40,7 +40,10 @@ bool utf8_is_unsafe(unsigned code) {
   bool separator = code == 0x2028 || code == 0x2029;
   bool direction = code == 0x061c || (code >= 0x200e && code <= 0x200f) || (code >= 0x202a && code <= 0x202e) ||
                    (code >= 0x2066 && code <= 0x2069);
-  bool unseen = (code >= 0x200b && code <= 0x200d) || code == 0xfeff;
+  bool unseen = code == 0xad || code == 0x34f || code == 0x115f || code == 0x1160 || code == 0x180e ||
+                (code >= 0x200b && code <= 0x200d) || (code >= 0x2060 && code <= 0x2064) ||
+                (code >= 0x206a && code <= 0x206f) || code == 0x3164 || code == 0xfeff || code == 0xffa0 ||
+                (code >= 0xfff9 && code <= 0xfffb);
   return control || separator || direction || unseen;
 }
 

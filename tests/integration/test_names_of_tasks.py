@@ -122,6 +122,14 @@ def test_blanks_make_no_other_message_id(cli):
     assert cli("dead", "retry", "m-1", "--dry-run") == "m-1  is dead\n"
 
 
+def test_blanks_at_the_ends_of_keys_are_shown(cli):
+    """A key that differs from another by them only looked like it in tables."""
+    id_, = cli.add(task_key=" 17 ", order_key="a  ")
+    assert cli("task", "list").splitlines()[1].split()[7] == r"\x2017\x20"
+    assert r"\x2017\x20" + "\n" in cli("task", "show", id_) and r"a \x20" + "\n" in cli("task", "show", id_)
+    assert cli.json("task", "show", id_)["task_key"] == " 17 "
+
+
 # -- a daemon ---------------------------------------------------------------------------------
 
 @pytest.fixture

@@ -36,6 +36,9 @@ static void what_a_terminal_would_obey_is_shown(void **state) {
       ROW("\xe2\x80\xae"
           "abc", /* right-to-left override */
           "\\u202eabc"),
+      ROW("17\xc2\xad", "17\\xad"), /* a soft hyphen, and others that nobody sees */
+      ROW("17\xe2\x81\xa0", "17\\u2060"),
+      ROW("17\xe3\x85\xa4", "17\\u3164"),
       ROW("\xff\xfe", "\\xff\\xfe"),
       ROW("\xc0\x9b", "\\xc0\\x9b"),          /* overlong */
       ROW("\xed\xa0\x80", "\\xed\\xa0\\x80"), /* surrogate */
