@@ -35,7 +35,9 @@ void next_id_explain(struct db_conn *conn, const char *what, int64_t took_us, st
   uint64_t next = 0;
   if (took_us < LOCK_WAIT_US && (!next_id_read(conn, what, &next, err) || next_id_ends(next)))
     return;
-  err_set(err, DB_LOCK_WAIT,
-          "%s: no next row id (error %d): another session inserts many rows, or slowly, in one statement; %s", what,
-          DB_NO_ROW_ID, db_error_cure(DB_LOCK_WAIT));
+  err_set(
+      err, DB_LOCK_WAIT,
+      "%s: no next row id (error %d): a statement of another session has the lock, which inserts many rows or takes "
+      "long; where it lasts, look for it in SHOW PROCESSLIST",
+      what, DB_NO_ROW_ID);
 }
