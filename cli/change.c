@@ -221,16 +221,18 @@ static enum store_status name_one(struct change_run *run, struct named *named, s
   return status;
 }
 
-/* Changes those that are known from `from` on, as far as they may be. */
+/* Changes those that are known from `from` on, as far as they may be, or says what would become of them. */
 static void change_known(struct change_run *run, bool dry_run, struct named *named, size_t from) {
   size_t count = 0;
   for (size_t i = from; i < named->count; i++)
     if (named->known[i].outcome == CHANGE_OUTCOMES)
       named->chosen[count++] = named->known[i];
-    else if (!dry_run || named->known[i].outcome == CHANGE_NOT_FOUND)
+    else
       note(run, &named->known[i]);
   run->seen += named->count - from - count;
-  if (count > 0 && !dry_run && !obeys(run))
+  if (count > 0 && dry_run)
+    foresee_step(run, named->chosen, count);
+  else if (count > 0 && !obeys(run))
     change_step(run, named->chosen, count);
   for (size_t i = named->count; count > 0; i--)
     if (named->known[i - 1].outcome == CHANGE_OUTCOMES)

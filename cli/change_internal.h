@@ -21,7 +21,7 @@ struct change_run {
   uint64_t goal;                      /* tasks to go through */
   uint64_t seen;                      /* gone through */
   uint64_t unknown;                   /* ids that name no task; the others that are not found were there before */
-  uint64_t outcomes[CHANGE_OUTCOMES]; /* what became, or with --dry-run would become, of those that filters matched */
+  uint64_t outcomes[CHANGE_OUTCOMES]; /* what became, or with --dry-run would become, of the tasks */
   uint64_t maybe_sent, moves;         /* of those that were, or would be, changed */
   uint64_t refusals;                  /* of the server, one after the other, with no task changed between them */
   char refused[OPERATOR_REFUSED_MAX]; /* what it said the last time; "" = nothing */

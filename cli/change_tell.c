@@ -114,11 +114,17 @@ void tell_one(struct change_run *run, const char *id, const struct task_target *
 }
 
 void tell_dry(struct change_run *run, const char *id, const struct task_target *target) {
-  if (run->cli->output.format == OUTPUT_TEXT)
-    print_id(id, "  is ", task_state_text(target->state));
-  else
-    json_array_append_new(run->tasks, json_pack("{s:o, s:s}", "id", output_string(id, strlen(id)), "state",
-                                                task_state_text(target->state)));
+  const bool note = target->outcome == CHANGE_DONE && target->maybe_sent;
+  char text[128];
+  snprintf(text, sizeof text, "%s%s", task_state_text(target->state), note ? sent_note(target) : "");
+  if (run->cli->output.format == OUTPUT_TEXT) {
+    print_id(id, "  is ", text);
+    return;
+  }
+  json_t *task = json_pack("{s:o, s:s}", "id", output_string(id, strlen(id)), "state", task_state_text(target->state));
+  if (note)
+    json_object_set_new(task, "maybe_sent", json_true());
+  json_array_append_new(run->tasks, task);
 }
 
 static bool on_terminal(const struct change_run *run) { return isatty(STDERR_FILENO) && !run->cli->output.quiet; }

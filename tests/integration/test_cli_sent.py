@@ -91,6 +91,8 @@ def test_named_or_matched_a_task_is_told_of_alike(cli, place, verb):
         matched = cli.run(*words, "--yes")
         assert (kind, matched.returncode, *read(matched)) == (kind, CODES[outcome], outcome, doubt)
         id_ = make(cli, kind)
+        foreseen = cli.run("task", *VERBS[verb], id_, "-o", "json", "--dry-run")
+        assert (kind, foreseen.returncode, *read(foreseen, dry_run=True)) == (kind, 0, outcome, doubt)
         named = cli.run("task", *VERBS[verb], id_, "-o", "json")
         assert (kind, named.returncode, *read(named)) == (kind, CODES[outcome], outcome, doubt)
         if place == "none" or verb == "set":
@@ -122,6 +124,10 @@ def test_the_words(cli):
         75, "3 of 4 tasks cancelled; 1 were on their way out; 2 may have been sent before (audit 3)\n")
     assert [row["maybe_sent"] for row in cli.audit()[-1]["before"]] == [0, 1, 1]
     failed, awaiting, lost = make(cli, "failed"), make(cli, "awaiting"), make(cli, "lost")
+    assert cli("task", "cancel", failed, awaiting, lost, "--dry-run") == (
+        f"{failed}  is scheduled (it may have been sent before)\n"
+        f"{awaiting}  is awaiting (it was sent, and its result was awaited)\n"
+        f"{lost}  is claimed (it may have been sent before)\n")
     said = cli.run("task", "reschedule", failed, awaiting, lost, "--at", "+2h").stdout
     assert said == (f"{failed}  rescheduled (it may have been sent before)\n"
                     f"{awaiting}  was sent, and awaits its result: too late, or try again when the attempt is over\n"
