@@ -115,7 +115,7 @@ static const struct {
     {1665, DB_REFUSED, "set binlog_format = ROW in the server's configuration and restart it"},
     {1153, DB_REFUSED, "raise max_allowed_packet on the server"},
     {2020, DB_REFUSED, "raise max_allowed_packet on the server"},
-    {DB_E_PACKET, DB_REFUSED, "raise max_allowed_packet on the server, or lower engine.max_payload"},
+    {DB_E_PACKET, DB_REFUSED, "raise max_allowed_packet on the server"},
     {1526, DB_REFUSED,
      "the table has no partition for it: add one, `ALTER TABLE .. ADD PARTITION (PARTITION p_later VALUES LESS THAN "
      "(MAXVALUE))`"},

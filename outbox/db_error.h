@@ -44,7 +44,7 @@ enum db_own_error {
   DB_E_READ_ONLY,    /* the server says that it is read-only */
   DB_E_NOT_MIGRATED, /* the schema is missing or older than this program */
   DB_E_NEWER,        /* the schema is newer than this program */
-  DB_E_PACKET,       /* max_allowed_packet is smaller than what must be read or written */
+  DB_E_PACKET,       /* max_allowed_packet is smaller than what must be sent */
   DB_E_ROW,          /* a row that the schema does not allow */
   DB_E_VALUE,        /* a value that nothing can be computed from: error 1690, and no guard's */
   DB_E_PROTOCOL,     /* the server's answer is not what the statement gives */

@@ -170,16 +170,22 @@ static bool check_durability(struct doctor *doctor, struct err *err) {
   return true;
 }
 
+/* What is sent to the server: the daemon's statements, and payloads, of which an application's INSERT may escape every
+ * byte. What is read is bounded by no packet. */
 static bool check_packet(struct doctor *doctor, struct err *err) {
-  enum { ROW_OVERHEAD = 64 * 1024 };
+  enum { LEAST = 1024 * 1024, BESIDE = 64 * 1024 };
   int64_t packet = strtoll(variable(doctor, "max_allowed_packet"), NULL, 10), payload = doctor->facts->max_payload;
-  /* A statement that carries a payload may escape every byte of it. */
-  enum finding level = packet < payload + ROW_OVERHEAD       ? FINDING_FAIL
-                       : packet < 2 * payload + ROW_OVERHEAD ? FINDING_WARN
-                                                             : FINDING_OK;
-  doctor_say(doctor, level, "max_allowed_packet",
-             "raise max_allowed_packet on the server to twice engine.max_payload and more",
-             "%" PRId64 " bytes for payloads of up to %" PRId64, packet, payload);
+  if (packet < LEAST)
+    doctor_say(doctor, FINDING_FAIL, "max_allowed_packet", "raise max_allowed_packet on the server to 1 MiB or more",
+               "%" PRId64 " bytes: statements of the daemon may be larger", packet);
+  else if (packet < 2 * payload + BESIDE)
+    doctor_say(doctor, FINDING_WARN, "max_allowed_packet",
+               "raise max_allowed_packet on the server to twice engine.max_payload and more, or lower "
+               "engine.max_payload to what applications need",
+               "%" PRId64 " bytes: the server may refuse an INSERT of a payload of up to %" PRId64, packet, payload);
+  else
+    doctor_say(doctor, FINDING_OK, "max_allowed_packet", "", "%" PRId64 " bytes for payloads of up to %" PRId64, packet,
+               payload);
   return true;
 }
 

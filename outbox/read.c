@@ -104,29 +104,16 @@ enum store_status ops_look(struct store_session *ss, const struct store_look *wh
   return status;
 }
 
-/* Reading whole rows. A payload that may be sent to us must fit into one packet. */
+/* Reading whole rows. The server's max_allowed_packet bounds what is sent to it, and no row that it gives. */
 struct read_unit {
   const char *what;
   struct store_limit limit;
   struct task_batch **batch;
 };
 
-/* Other columns and the packet's own overhead beside a payload. */
-enum { ROW_ROOM = 1024 * 1024 };
-
-static bool fits_packet(const struct store_session *ss, const struct store_limit *limit, struct err *err) {
-  int64_t max_payload = limit->payload < limit->bytes ? limit->payload : limit->bytes;
-  if ((uint64_t)max_payload + ROW_ROOM > ss->conn->max_packet)
-    return err_set(err, DB_E_PACKET,
-                   "payloads of %lld bytes and 1 MiB beside them do not fit into the server's max_allowed_packet of "
-                   "%llu; %s",
-                   (long long)max_payload, (unsigned long long)ss->conn->max_packet, db_error_cure(DB_E_PACKET));
-  return true;
-}
-
 static bool read_batch(struct store_session *ss, const struct read_unit *u, struct err *err) {
   struct db_result result;
-  if (!fits_packet(ss, &u->limit, err) || !session_send(ss, u->what, &result, 1, err))
+  if (!session_send(ss, u->what, &result, 1, err))
     return false;
   bool ok = row_batch(&result, u->batch, err);
   db_results_free(&result, 1);
@@ -211,8 +198,6 @@ static bool read_times(const struct range_unit *u, struct db_result *result, str
 static bool range_unit(struct store_session *ss, void *arg, struct err *err) {
   struct range_unit *u = arg;
   struct db_result result;
-  if (!fits_packet(ss, &u->read.limit, err))
-    return false;
   session_begin(ss);
   if (u->next_us)
     add_times(ss, u);

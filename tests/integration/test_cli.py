@@ -1039,14 +1039,29 @@ def test_doctor_sees_trouble(cli):
     try:
         mariadb.execute("SET GLOBAL sync_binlog = 0")
         mariadb.execute("SET GLOBAL max_allowed_packet = 1048576")
-        found = {line["check"]: line for line in cli.jsonl("doctor", code=78)}
+        found = {line["check"]: line for line in cli.jsonl("doctor")}
     finally:
         mariadb.execute("SET GLOBAL sync_binlog = 1")
         mariadb.execute("SET GLOBAL max_allowed_packet = 67108864")
     assert found["overdue"]["level"] == "warn" and "36" in found["overdue"]["text"]
     assert found["quarantine"]["level"] == "warn"
     assert found["durability"]["level"] == "warn"
-    assert found["max_allowed_packet"]["level"] == "fail"
+    assert found["max_allowed_packet"]["level"] == "warn"
+
+
+@pytest.mark.parametrize("packet, payload, level", [
+    (65536, "1KiB", "fail"), (1048576, "1KiB", "ok"), (1048576, "1MiB", "warn"), (2097152, "1MiB", "warn"),
+    (4194304, "1MiB", "ok")])
+def test_doctor_judges_the_packet_by_what_is_sent_to_the_server(cli, packet, payload, level):
+    """The daemon sends its statements, applications send payloads; what is read is bounded by no packet."""
+    cli.daemon.configure({**cli.daemon.configuration, "engine": {"max_payload": payload}})
+    mariadb = cli.stage.mariadb
+    try:
+        mariadb.execute(f"SET GLOBAL max_allowed_packet = {packet}")
+        found = {line["check"]: line for line in cli.jsonl("doctor", code=78 if level == "fail" else 0)}
+    finally:
+        mariadb.execute("SET GLOBAL max_allowed_packet = 67108864")
+    assert found["max_allowed_packet"]["level"] == level, found["max_allowed_packet"]
 
 
 def test_doctor_says_how_a_prepared_transaction_ends(cli):

@@ -74,3 +74,22 @@ def test_one_that_cannot_be_copied_yet_stops_nothing(playground):
         connection.rollback()
     playground.wait_row(large, LIMIT_S, state="dead")
     playground.check()
+
+
+def test_rows_are_read_whatever_the_packet_of_the_server(stage):
+    """max_allowed_packet bounds what is sent to the server: a payload that is there is read, and sent."""
+    stage.configuration["engine"]["max_payload"] = "8MiB"
+    for claim in ("recorded", "memory"):
+        stage.http(claim, claim=claim)
+    stage.consume_http()
+    daemon = stage.daemon()
+    for size in (1, LARGE):
+        for route in ("recorded", "memory"):
+            stage.insert(route, b"x" * size)
+    try:
+        stage.mariadb.execute("SET GLOBAL max_allowed_packet = 1048576")
+        daemon.start()
+        stage.wait_empty(LIMIT_S)
+    finally:
+        stage.mariadb.execute("SET GLOBAL max_allowed_packet = 67108864")
+    stage.check()

@@ -9,16 +9,6 @@
 #include "store_double_ops.h"
 #include "store_double_rows.h"
 
-enum { ROW_ROOM = 1024 * 1024 };
-
-static bool fits_packet(const struct store_session *ss, const struct store_limit *limit, struct err *err) {
-  int64_t bytes = earlier(limit->bytes, limit->payload);
-  if ((uint64_t)bytes + ROW_ROOM > ss->db->max_packet)
-    return err_set(err, DB_E_PACKET, "payloads of %lld bytes do not fit into the server's packets; %s",
-                   (long long)bytes, db_error_cure(DB_E_PACKET));
-  return true;
-}
-
 /* --- groups --- */
 
 struct look_unit {
@@ -210,7 +200,7 @@ static void read_range(struct store_session *ss, const struct range_unit *u, siz
 static bool range_unit(struct store_session *ss, void *arg, struct err *err) {
   struct range_unit *u = arg;
   struct chosen rows = {0};
-  if (!fits_packet(ss, &u->limit, err) || !double_begin(ss, SCRIPT_READS, 1, err))
+  if (!double_begin(ss, SCRIPT_READS, 1, err))
     return false;
   for (size_t i = 0; i < u->range_count; i++)
     read_range(ss, u, i, &rows);
@@ -362,7 +352,7 @@ static bool is_asked_for(const struct table *db, const struct ids_unit *u, const
 static bool ids_unit(struct store_session *ss, void *arg, struct err *err) {
   struct ids_unit *u = arg;
   struct chosen rows = {0};
-  if (!fits_packet(ss, &u->limit, err) || !double_begin(ss, SCRIPT_READS, 1, err))
+  if (!double_begin(ss, SCRIPT_READS, 1, err))
     return false;
   for (size_t i = 0; i < ss->db->data.rows.count && rows.count < u->most; i++)
     if (is_asked_for(ss->db, u, ss->db->data.rows.at[i]))
