@@ -47,7 +47,7 @@ bool scheduler_db_ok(struct scheduler *s, enum store_status status, const struct
 
 static void show_due(struct lane *lane, int64_t due_us) {
   int64_t oldest = gauge_value(&lane->metrics.oldest_due_us);
-  if (due_us > STORE_MOVES_US && (oldest == 0 || due_us < oldest))
+  if (due_us > 0 && due_us != STORE_MOVES_US && (oldest == 0 || due_us < oldest))
     set_gauge(&lane->metrics.oldest_due_us, due_us);
 }
 

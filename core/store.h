@@ -104,7 +104,7 @@ struct store_group {
   enum task_state state;
   uint8_t shard;
   uint8_t priority;
-  bool has_misfits; /* some of its rows are due before there can be any, or it is a misfit */
+  bool has_misfits; /* some of its rows are due before 1970, or never, or it is a misfit */
   bool misfit;      /* the schema's CHECKs refuse its route or priority: nobody reads it, read_misfits() apart */
   char route[STORE_ROUTE_MAX + STORE_WIDER + 1];
   size_t route_len; /* that of a misfit may hold NULs */

@@ -23,6 +23,11 @@ struct look_unit {
   int64_t *now_us;
 };
 
+/* As read_misfits.sql has it. Not every text of the server is a time, but their order is that of the times. */
+static bool is_before_all(const struct db_row *row, unsigned field) {
+  return !row->fields[field] || strcmp(row->fields[field], "1970-01-01 00:00:00") < 0;
+}
+
 static bool read_group(const struct db_row *row, struct store_group *out) {
   uint64_t state, shard, priority;
   if (!db_u64(row, 1, TASK_STATES, &state) || state == 0 || !db_u64(row, 2, STORE_SHARDS_MAX - 1, &shard) ||
@@ -31,7 +36,7 @@ static bool read_group(const struct db_row *row, struct store_group *out) {
   out->misfit = !row_name_fits(out->route, out->route_len, STORE_ROUTE_MAX) || !row_priority_fits(priority);
   out->next_us = row_time_or_past(row, 5);
   out->state = (enum task_state)(state - 1);
-  out->has_misfits = out->misfit || (out->state == TASK_SCHEDULED && out->next_us < STORE_MOVES_US);
+  out->has_misfits = out->misfit || (out->state == TASK_SCHEDULED && is_before_all(row, 5));
   out->shard = (uint8_t)shard;
   out->priority = (uint8_t)priority;
   return true;

@@ -124,6 +124,24 @@ def test_a_blank_at_the_end_of_a_route_ends_no_other_task(stage, claim):
     assert (shown["route"], shown["dead"]) == ("k", 16)
 
 
+@pytest.mark.parametrize("clock", ["0.000001", "1", "946684799.999999"])
+def test_a_row_by_a_clock_before_2000_is_long_due(stage, clock):
+    """With due_at NULL it passes every CHECK. It was sent, or died unsent, by which read came to it first."""
+    for route, claim in (("m", "memory"), ("r", "recorded")):
+        stage.http(route, claim=claim, history="1h")
+    stage.consume_http()
+    daemon = stage.daemon()
+    with stage.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"SET timestamp = {clock}")
+        cursor.execute("SET sql_mode = ''")
+        for number in range(40):
+            cursor.execute("INSERT INTO outbox (route, payload, due_at, order_key) VALUES (%s, 'x', NULL, %s)",
+                           ("mr"[number % 2], ["", "key"][number // 20]))
+    daemon.start()
+    wait_until(lambda: stage.count() == 0, 60, "an empty outbox", detail=stage.living)
+    assert stage.execute("SELECT state, error_class, COUNT(*) FROM outbox_history GROUP BY 1, 2") == (("done", None, 40),)
+
+
 @pytest.mark.parametrize("claim", ["memory", "recorded"])
 def test_a_row_that_got_past_the_checks_costs_only_itself(stage, claim):
     """Every user of MariaDB may switch CHECKs off for itself. Whatever such a client writes into whichever column, all

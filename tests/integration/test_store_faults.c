@@ -519,6 +519,44 @@ static void a_row_over_the_packet_limit_is_read(void **state) {
   task_release(&batch->tasks[0]);
 }
 
+static size_t misfits(struct fixture *f, bool *has) {
+  const struct store_group *groups;
+  struct task_batch *batch;
+  size_t groups_count, count = 0;
+  int64_t now;
+  ok(f, OPS->look(f->ss, &(struct store_look){f->leases, SHARDS, TASK_BIT(TASK_SCHEDULED), NULL, 0, 0}, &groups,
+                  &groups_count, &now, &f->err));
+  assert_int_equal(groups_count, 1);
+  *has = groups[0].has_misfits;
+  ok(f, OPS->read_misfits(f->ss, &groups[0], 10, &batch, &f->err));
+  for (size_t rows = batch ? batch->count : 0; count < rows; count++)
+    task_release(&batch->tasks[count]);
+  return count;
+}
+
+/* By the clock of a session that has no right time, where due_at is NULL: long due, and the ordinary read finds it. */
+static void a_row_of_1970_is_no_misfit(void **state) {
+  struct fixture *f = *state;
+  struct store_range range = {.state = TASK_SCHEDULED, .priority = 5, .route = "r", .limit = 10};
+  struct task_batch *batch;
+  int64_t now;
+  bool has;
+  sql(f, "INSERT INTO outbox (route, payload, shard, created_at, due_at) VALUES ('r', 'x', 0, '1970-01-01', NULL)");
+  assert_int_equal(misfits(f, &has), 0);
+  assert_false(has);
+  ok(f, OPS->read(f->ss, &range, 1, 0, (struct store_limit){.payload = 10, .bytes = 100}, &batch, (int64_t[1]){0}, &now,
+                  &f->err));
+  assert_non_null(batch);
+  assert_null(batch->tasks[0].unreadable);
+  task_release(&batch->tasks[0]);
+  if (is_mysql(f))
+    return;
+  sql(f, "SET check_constraint_checks = 0");
+  sql(f, "UPDATE outbox SET created_at = '1969-12-31 23:59:59'");
+  assert_int_equal(misfits(f, &has), 1);
+  assert_true(has);
+}
+
 int main(int argc, char **argv) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, store_setup, store_teardown)
   const struct CMUnitTest tests[] = {
@@ -545,6 +583,7 @@ int main(int argc, char **argv) {
       TEST(schemas_that_are_not_ours_are_refused),
       TEST(a_missing_table_says_so),
       TEST(a_row_over_the_packet_limit_is_read),
+      TEST(a_row_of_1970_is_no_misfit),
   };
   return store_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

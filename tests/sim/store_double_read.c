@@ -39,7 +39,7 @@ static void add_group(struct store_session *ss, size_t *count, const struct row 
                                 .priority = row->priority,
                                 .misfit = row_is_misfit(row),
                                 .next_us = next_us < 0 ? 0 : next_us};
-  group->has_misfits = group->misfit || (row->state == TASK_SCHEDULED && group->next_us < STORE_MOVES_US);
+  group->has_misfits = group->misfit || (row->state == TASK_SCHEDULED && next_us < 0);
   (void)snprintf(group->route, sizeof group->route, "%s", route);
   group->route_len = strlen(group->route);
 }
@@ -345,8 +345,7 @@ static bool is_asked_for(const struct table *db, const struct ids_unit *u, const
            row_next_us(row) != TIME_NULL && row_next_us(row) <= table_clock(db) + u->ahead_us &&
            is_for_host(db, u->host, row);
   return is_in_any(row, u->state, u->shards) && row->priority == u->misfits->priority &&
-         strcmp(row->text[ROW_ROUTE]->data, u->misfits->route) == 0 &&
-         (u->misfits->misfit || row_next_us(row) < STORE_MOVES_US);
+         strcmp(row->text[ROW_ROUTE]->data, u->misfits->route) == 0 && (u->misfits->misfit || row_next_us(row) < 0);
 }
 
 static bool ids_unit(struct store_session *ss, void *arg, struct err *err) {
