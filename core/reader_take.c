@@ -145,6 +145,14 @@ static void refuse(struct scheduler *s, struct group *group, struct task *task, 
   reader_refuse_unreadable(flight, &taking->ended);
 }
 
+/* There is no memory for it: it is met again, and nobody of its order_key goes before that. */
+static void leave_in_table(struct lane *lane, struct task *task) {
+  lane_sweep_shard(lane, task->shard);
+  if (task->order_key.len > 0)
+    reader_keep_turn(lane, task);
+  task_release(task);
+}
+
 /* One due row: hands it to its driver (list `out`), has it wait for its moment, or ends it (list `ended`). */
 static void take_off(struct scheduler *s, struct group *group, struct task *task, struct taking *taking) {
   struct lane *lane = group->lane;
@@ -155,8 +163,7 @@ static void take_off(struct scheduler *s, struct group *group, struct task *task
   struct flight *flight = reader_begin_flight(s, lane, group, task, taking->reading->began_us);
   if (!flight) {
     note_unknown_claim(s, task);
-    task_release(task);
-    lane_sweep_shard(lane, group->shard);
+    leave_in_table(lane, task);
     return;
   }
   if (task->order_key.len > 0 && !(flight->in_order = order_enter(&lane->order, flight))) {
@@ -249,7 +256,7 @@ static void move(struct scheduler *s, struct group *group, struct task *task, st
   bool keyed = task->order_key.len > 0, waits = keyed && put_back(s, group, task, taking);
   struct flight *flight = waits ? NULL : reader_begin_flight(s, lane, group, task, taking->reading->began_us);
   if (!flight) {
-    task_release(task);
+    waits ? task_release(task) : leave_in_table(lane, task);
     return;
   }
   task->attempt_now = task->attempt;

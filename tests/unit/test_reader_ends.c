@@ -85,11 +85,28 @@ static void those_that_leave_do_not_count_twice(void **state) {
   assert_int_equal(f->lane.bytes_ending, 0);
 }
 
+/* Where there is no memory for a task it stays in the table, and keeps its place in its order_key: the next one of that
+ * left when there was some again. */
+static void what_there_is_no_memory_for_keeps_its_turn(void **state) {
+  struct fixture *f = *state;
+  static const struct duebox_bytes k = {"k", 1};
+  const struct task first[] = {{.id = 1, .order_key = k}}, moving[] = {{.id = 2, .order_key = {"l", 1}, .moves = true}},
+                    later[] = {{.id = 3, .order_key = k}, {.id = 4, .order_key = {"l", 1}}};
+  f->flights.slots = FLIGHT_CHUNK * FLIGHT_CHUNKS;
+  assert_int_equal(take_tasks(f, first, 1, 10, false), 0);
+  assert_int_equal(take_tasks(f, moving, 1, 10, false), 0);
+  f->flights.slots = 0;
+  assert_int_equal(take_tasks(f, later, 2, 10, false), 0);
+  assert_int_equal(mailbox_count(&f->settler), 0);
+  order_free(&f->lane.order);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(those_whose_time_is_over_wait_for_the_settler, set_up, tear_down),
       cmocka_unit_test_setup_teardown(so_do_their_bytes, set_up, tear_down),
       cmocka_unit_test_setup_teardown(those_that_leave_do_not_count_twice, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_there_is_no_memory_for_keeps_its_turn, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("reader_ends", tests, NULL, NULL);
 }
