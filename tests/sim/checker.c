@@ -203,7 +203,8 @@ static const char *judge_task(const struct table *db, const struct broker *broke
                               const struct journal_entry *inserted) {
   struct history history = history_of(db, inserted->message_id);
   unsigned excuses, copies = copies_of(broker, inserted->message_id, &excuses);
-  if (!history.ended && !history.gone)
+  bool stays = facts->away && !facts->ordered; /* for ever, where others do not wait for it */
+  if (!history.ended && !history.gone && !(stays && strcmp(history.last->host, facts->away) == 0))
     return broken("P1", "%s is still %s at the end of the run, attempt %u", inserted->message_id,
                   task_state_text(history.last->to), history.last->attempt);
   bool answers = broker->answers_for && strncmp(inserted->route, broker->answers_for, strlen(broker->answers_for)) == 0;
@@ -229,6 +230,53 @@ static const char *judge_task(const struct table *db, const struct broker *broke
   if (copies > 1 + facts->faults + excuses + again + changes)
     return broken("P4", "%s arrived %u times with %u faults, %u unknown outcomes, %u retries and %u changes",
                   inserted->message_id, copies, facts->faults, excuses, again, changes);
+  return NULL;
+}
+
+/* Whether what tells of a daemon that died was lost with a server, or somebody has put the task off since. */
+static bool is_forgotten(const struct table *db, const char *message_id) {
+  int64_t due_us = INT64_MIN;
+  for (size_t i = 0; i < db->journal_count; i++) {
+    const struct journal_entry *entry = &db->journal[i];
+    if (entry->kind == JOURNAL_SERVER)
+      return true;
+    if (strcmp(entry->message_id, message_id) != 0)
+      continue;
+    if (entry->kind == JOURNAL_CHANGED && entry->event == TASK_EVENTS && entry->due_us > due_us)
+      return true;
+    due_us = entry->due_us;
+  }
+  return false;
+}
+
+/* A task that was cancelled, and of which nobody said that it may have been sent, has never been. */
+static const char *judge_cancelled(const struct table *db, const struct broker *broker,
+                                   const struct journal_entry *ended) {
+  if (ended->to != TASK_CANCELLED || ended->attempt > 0 || ended->recoveries > 0 || ended->from == TASK_AWAITING ||
+      ended->from == TASK_CLAIMED || is_forgotten(db, ended->message_id))
+    return NULL;
+  for (size_t i = 0; i < broker->message_count; i++)
+    if (broker->messages[i].arrived && strcmp(broker->messages[i].message_id, ended->message_id) == 0)
+      return broken("cancel", "%s was cancelled at %.6f, not sent as it was said, and was handed over at %.6f",
+                    ended->message_id, (double)ended->at_us / 1e6, (double)broker->messages[i].submitted_us / 1e6);
+  return NULL;
+}
+
+/* It ends once, unless a server or somebody brings it back. */
+static const char *judge_ends(const struct table *db) {
+  for (size_t i = 0; i < db->journal_count; i++) {
+    const struct journal_entry *one = &db->journal[i];
+    if (one->kind != JOURNAL_ENDED)
+      continue;
+    for (size_t j = i + 1; j < db->journal_count; j++) {
+      const struct journal_entry *other = &db->journal[j];
+      if (other->kind == JOURNAL_SERVER || (other->kind != JOURNAL_ENDED && other->kind != JOURNAL_DELETED &&
+                                            strcmp(one->message_id, other->message_id) == 0))
+        break;
+      if (other->kind == JOURNAL_ENDED && strcmp(one->message_id, other->message_id) == 0)
+        return broken("P1", "%s has ended twice", one->message_id);
+    }
+  }
   return NULL;
 }
 
@@ -280,6 +328,16 @@ static int64_t first_over_us(const struct table *db, const char *message_id) {
   return INT64_MAX;
 }
 
+/* Its consumer has it, whatever became of the call. */
+static int64_t first_answer_us(const struct broker *broker, const char *message_id) {
+  char id[80];
+  (void)snprintf(id, sizeof id, "\"%s\"", message_id);
+  for (size_t i = 0; i < broker->record_count; i++)
+    if (strstr(broker->records[i].text, id))
+      return broker->records[i].at_us;
+  return INT64_MAX;
+}
+
 /* B must not leave before the broker has A, or A is over. */
 static const char *judge_pair(const struct table *db, const struct broker *broker, const struct journal_entry *a,
                               const struct journal_entry *b) {
@@ -290,6 +348,7 @@ static const char *judge_pair(const struct table *db, const struct broker *broke
         message->confirms_us < over)
       over = message->confirms_us;
   }
+  over = earlier(over, first_answer_us(broker, a->message_id));
   for (size_t i = 0; i < broker->message_count; i++) {
     const struct message *message = &broker->messages[i];
     if (strcmp(message->message_id, b->message_id) == 0 && message->submitted_us < over)
@@ -346,6 +405,11 @@ const char *checker_judge(const struct table *db, const struct broker *broker, c
   for (size_t i = 0; i < db->journal_count && !wrong; i++)
     if (db->journal[i].kind == JOURNAL_INSERTED)
       wrong = judge_task(db, broker, facts, &db->journal[i]);
+  if (!wrong)
+    wrong = judge_ends(db);
+  for (size_t i = 0; i < db->journal_count && !wrong && facts->told; i++)
+    if (db->journal[i].kind == JOURNAL_ENDED)
+      wrong = judge_cancelled(db, broker, &db->journal[i]);
   for (size_t i = 0; i < db->journal_count && !wrong && facts->still_us; i++)
     if (db->journal[i].kind == JOURNAL_INSERTED)
       wrong = judge_progress(broker, facts, &db->journal[i]);

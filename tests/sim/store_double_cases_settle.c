@@ -342,7 +342,7 @@ static void what_is_refused_is_left_out(struct fixture *f) {
     enum decision_form form;
   } cases[] = {{REFUSE_ALERTS, EVENT_DEAD, DECISION_NO_ALERT},
                {LOCK_ATTEMPTS, EVENT_RETRY, DECISION_NO_LINES},
-               {LOCK_HEADS, EVENT_RETRY, DECISION_NO_LINES},
+               {LOCK_HEADS, EVENT_RETRY, DECISION_NO_HEAD},
                {LOCK_HISTORY, EVENT_DONE, DECISION_NO_HISTORY}};
   struct decision d[N];
   for (size_t i = 0; i < 4; i++) {

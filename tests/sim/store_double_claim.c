@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "core/base/clock.h"
 #include "store_double_ops.h"
 #include "store_double_rows.h"
 #include "store_double_write.h"
@@ -19,7 +20,8 @@ struct claim_unit {
   size_t locked_count;
   struct task_batch **batch;
   uint64_t *lost;
-  bool stuck; /* nothing was claimed */
+  int64_t largest; /* row of them, as the claim began */
+  bool stuck;      /* nothing was claimed */
 };
 
 static const struct shard_lease *lease_of(const struct shard_lease *leases, size_t count, uint8_t shard) {
@@ -75,7 +77,7 @@ static struct row *claimed_image(struct store_session *ss, const struct claim_un
 }
 
 /* All of the claim's rows that are claimed by us. */
-static struct task_batch *read_claims(struct store_session *ss, const struct store_claim *claim) {
+static struct task_batch *read_claims(struct store_session *ss, const struct store_claim *claim, int64_t largest) {
   struct chosen rows = {0};
   for (size_t i = 0; i < ss->db->data.rows.count; i++) {
     const struct row *row = ss->db->data.rows.at[i];
@@ -84,7 +86,10 @@ static struct task_batch *read_claims(struct store_session *ss, const struct sto
         blob_is(row->text[ROW_CLAIMED_BY], claim->instance, strlen(claim->instance)))
       chosen_add(&rows, row);
   }
-  struct task_batch *batch = double_batch(&rows, claim->limit);
+  struct store_limit limit = claim->limit;
+  if (ss->db->narrow_claims && claim->count > 1)
+    limit.bytes = earlier(limit.bytes, largest);
+  struct task_batch *batch = double_batch(&rows, limit);
   chosen_free(&rows);
   return batch;
 }
@@ -109,7 +114,7 @@ static bool write_claims(struct store_session *ss, struct claim_unit *u, struct 
   }
   double_cost(ss, 0, 2 * u->locked_count);
   double_do_commit(ss);
-  struct task_batch *batch = read_claims(ss, u->claim);
+  struct task_batch *batch = read_claims(ss, u->claim, u->largest);
   if (double_end(ss, err)) {
     *u->batch = batch;
     *u->lost = lost;
@@ -150,14 +155,31 @@ static bool claim_unit(struct store_session *ss, void *arg, struct err *err) {
   return u->stuck && double_rollback(ss, err);
 }
 
+static int64_t largest_of(struct table *db, const struct store_claim *claim) {
+  int64_t largest = 0;
+  for (size_t i = 0; i < claim->count; i++) {
+    const struct row *row = table_row(db, claim->ids[i]);
+    const struct blob *checkpoint = row ? row->text[ROW_CHECKPOINT] : NULL;
+    size_t bytes = row ? row->text[ROW_PAYLOAD]->len + row->text[ROW_HEADERS]->len : 0;
+    largest = later(largest, (int64_t)(bytes + (checkpoint ? checkpoint->len : 0)));
+  }
+  return largest;
+}
+
 enum store_status double_claim(struct store_session *ss, const struct store_claim *claim, struct task_batch **batch,
                                uint64_t *lost, struct err *err) {
   *batch = NULL;
   *lost = 0;
   if (claim->count == 0)
     return STORE_OK;
-  struct claim_unit unit = {
-      .claim = claim, .batch = batch, .lost = lost, .locked = calloc(claim->count, sizeof *unit.locked)};
+  int64_t largest = largest_of(ss->db, claim);
+  if (ss->db->before_claim)
+    ss->db->before_claim(ss->db, claim->ids, claim->count);
+  struct claim_unit unit = {.claim = claim,
+                            .largest = largest,
+                            .batch = batch,
+                            .lost = lost,
+                            .locked = calloc(claim->count, sizeof *unit.locked)};
   if (!unit.locked)
     world_fail("no memory for a claim");
   enum store_status status = double_run(ss, WHAT " rows", claim_unit, &unit, err);

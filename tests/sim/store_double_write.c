@@ -33,7 +33,7 @@ static bool is_retry(const struct decision *d) {
   return !d->changed && (d->event == EVENT_RETRY || d->event == EVENT_DEFER);
 }
 static bool is_head(const struct decision *d) {
-  return (is_retry(d) || (!d->changed && d->event == EVENT_RELEASE)) && d->head && d->form < DECISION_NO_LINES;
+  return (is_retry(d) || (!d->changed && d->event == EVENT_RELEASE)) && d->head && d->form < DECISION_NO_HEAD;
 }
 static uint32_t attempt_of(const struct decision *d) {
   return d->record && d->record->attempt ? d->record->attempt : d->attempt;
@@ -56,7 +56,8 @@ bool decision_reduce(struct decision *d, int code) {
                {DECISION_OWN_ID, wants_alert(d)},
                {DECISION_NO_ALERT, wants_alert(d)},
                {DECISION_NO_TEXTS, d->error || d->record},
-               {DECISION_NO_LINES, wants_attempt(d) || is_head(d) || (d->sent && d->gone)},
+               {DECISION_NO_LINES, wants_attempt(d) || (d->sent && d->gone)},
+               {DECISION_NO_HEAD, is_head(d)},
                {DECISION_NO_LINES_CUT, wants_history(d)},
                {DECISION_NO_HISTORY, d->event == EVENT_DONE && wants_history(d)}};
   for (size_t i = 0; i < ARRAY_LEN(steps); i++)

@@ -78,8 +78,7 @@ static void refuse_writes(int64_t until_us) {
   db->refuses_id = row && (story.isolated || chance_ppm(chance, 400000)) ? row->id : 0;
   db->denies = chance_ppm(chance, 300000);
   db->refused_bytes = chance_ppm(chance, 200000) ? 4 : 0;
-  if (db->refuses & (LOCK_HEADS | LOCK_ATTEMPTS)) /* both are left out, and nothing tells then that a task is to be
-                                                     tried again first: core/store.h */
+  if (db->refuses & LOCK_HEADS) /* nothing tells then that a task is to be tried again first: core/store.h */
     story.facts.ordered = false;
   world_sleep(until_us - world_now_us());
   story.any_refused = story.any_refused || db->refuses & REFUSE_ROWS;

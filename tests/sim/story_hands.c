@@ -102,7 +102,9 @@ static void change_row(struct row *row) {
       row->priority = (uint8_t)chance_between(chance, 1, 9);
     break;
   default:
-    if (story.bound_ppm && row->state == TASK_SCHEDULED && !keyed)
+    if (story.away_ppm && keyed && row->state == TASK_SCHEDULED && !row->text[ROW_TARGET_HOST]->len)
+      blob_put(&row->text[ROW_MOVE_TO_HOST], AWAY_HOST);
+    else if (story.bound_ppm && row->state == TASK_SCHEDULED && !keyed)
       blob_put(&row->text[ROW_MOVE_TO_HOST],
                chance_ppm(chance, 500000) ? "" : story.processes[chance_below(chance, story.process_count)].host);
     break;
@@ -133,6 +135,8 @@ void forget_leases(void *arg) {
   struct data *data = &story.db.data;
   uint64_t which = chance_below(chance, 4);
   unsigned shards = (unsigned)chance_between(chance, 1, story.db.shard_count);
+  if (which != 1)
+    story.facts.told = false;
   if (which == 0 && story.bound_ppm)
     story.facts.ordered = false; /* a claim counts as one of the dead then */
   if (which == 1)

@@ -12,6 +12,7 @@
 #include "table.h"
 
 #define GOOD_ROUTE "good" /* of a story of isolation */
+#define AWAY_HOST "away"  /* of no daemon */
 enum { PROCESSES = 5, TASKS_MAX = 200, KEYS = 3, HEAL_US = 600 * 1000 * 1000, STORM_US = 2 * 1000 * 1000 };
 enum { PUT_OFF_US = 60 * 1000 * 1000 }; /* for so long a task whose target is in trouble waits at most */
 
@@ -21,10 +22,13 @@ extern struct story {
   struct profile profile;
   bool isolated;                               /* nobody touches the good route */
   bool calm;                                   /* calls fail, and nothing else is wrong */
+  size_t stays;                                /* the route that is always there */
+  bool leaves;                                 /* routes come and go with each configuration */
   bool any_absent;                             /* a route was, and its tasks are held */
   bool any_refused;                            /* outcomes were, in every form, and are tried again seldom */
   uint32_t bound_ppm;                          /* so many tasks are bound to a host */
   uint32_t expiry_ppm, budget_ppm, poison_ppm; /* expire; have few attempts of their own; can never be sent */
+  uint32_t suspect_ppm, away_ppm, large_ppm;   /* were in a crash; are to move to a host that never comes; are large */
   struct table db;
   struct broker broker;
   struct process processes[PROCESSES];
@@ -65,11 +69,15 @@ void be_flowing(void *arg);
 void plan_keys(uint64_t seed, bool trace);
 void be_writers(void *arg);
 
+/* story_trouble.c: what tasks of a key may meet between their turn and their end, in some stories of keys. */
+void plan_trouble(uint64_t seed);
+
 /* story.c */
 void start_some(unsigned count);
 
 /* story_users.c: strands of the applications. */
 void poison(struct row *row, unsigned number); /* makes it one that can never be sent */
+void make_large(struct row *row);              /* not read together with others */
 void be_users(void *arg);
 void name_target(struct row *row); /* where it goes, on a route with several */
 

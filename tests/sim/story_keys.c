@@ -5,6 +5,8 @@
  * few attempts, are cancelled or deleted, or their consumer answers, whoever has the shard then. In some the tasks of a
  * key have several priorities, are bound to a host, or were due long before they commit.
  *
+ * In troubled ones (story_trouble.c) much of what else keeps a task that has its turn happens to them.
+ *
  * In calm ones no daemon comes or goes, and nothing is wrong but that all calls fail for a while, several times: what
  * waits then goes on by itself or not at all.
  */
@@ -173,7 +175,7 @@ void plan_keys(uint64_t seed, bool trace) {
   plan_calm(seed);
   story.key_count = (unsigned)chance_between(&story.plan, 1, WRITERS);
   story.task_count = ROWS;
-  story.facts.ordered = true;
+  story.facts.ordered = story.facts.told = true;
   story.backlog_us = ROW_US * ROWS;
   changes = (unsigned)chance_between(&story.plan, 4, 24);
   stay_us = chance_log_between(&story.plan, 300 * 1000, 3 * 1000 * 1000);
@@ -181,6 +183,8 @@ void plan_keys(uint64_t seed, bool trace) {
   pause_us = 2 * changes * stay_us * story.key_count / ROWS; /* they last as long as daemons come and go */
   inserted = users_left = 0;
   plan_places(seed);
+  if (!story.calm)
+    plan_trouble(seed);
   plan_processes(seed, false);
 }
 
@@ -231,6 +235,12 @@ static void place(struct row *row, unsigned key_number) {
     row->due_us -= chance_log_between(chance, 1000, LATE_US);
   if (chance_ppm(chance, priority_ppm))
     row->priority = (uint8_t)chance_between(chance, 1, 9);
+  if (story.large_ppm && chance_ppm(chance, story.large_ppm))
+    make_large(row);
+  if (story.suspect_ppm && chance_ppm(chance, story.suspect_ppm))
+    row->recoveries = 1;
+  if (story.away_ppm && !*host && chance_ppm(chance, story.away_ppm))
+    blob_put(&row->text[ROW_MOVE_TO_HOST], AWAY_HOST);
 }
 
 static void insert_next(unsigned writer) {

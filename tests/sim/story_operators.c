@@ -83,9 +83,9 @@ bool offer_result(void) { return ask_some_process(give_result); }
 void change_routes(void) {
   struct chance *chance = &story.faults;
   size_t at = some_route();
-  switch (chance_below(chance, 5)) {
+  switch (chance_below(chance, story.leaves ? 1 : 5)) {
   case 0:
-    story.profile.routes[at].absent = at > 0 && !story.profile.routes[at].absent; /* one is always there */
+    story.profile.routes[at].absent = at != story.stays && !story.profile.routes[at].absent;
     story.any_absent = story.any_absent || story.profile.routes[at].absent;
     break;
   case 1:

@@ -140,7 +140,7 @@ static void plan_faults(bool clean) {
   story.fault_gap_us = chance_log_between(chance, 1000, 2 * 1000 * 1000);
   for (int kind = 0; kind < FAULT_SNAPSHOT; kind++)
     story.fault_ppm[kind] = chance_ppm(chance, 500000) ? (uint32_t)chance_between(chance, 1, 100) : 0;
-  story.facts = (struct run_facts){.clean = clean, .ordered = true};
+  story.facts = (struct run_facts){.clean = clean, .ordered = true, .told = true};
 }
 
 /* Where round trips differ by more than two milliseconds, a

@@ -40,7 +40,7 @@ void poison(struct row *row, unsigned number) {
 }
 
 /* More than is read of a row together with others, and nearly as much as may be sent. */
-static void make_large(struct row *row) {
+void make_large(struct row *row) {
   static char text[PAYLOAD_LARGE];
   memset(text, 'x', sizeof text);
   blob_set(&row->text[ROW_PAYLOAD], text, (size_t)chance_log_between(&story.users, PAYLOAD_LARGE / 2, PAYLOAD_LARGE));

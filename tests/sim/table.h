@@ -280,6 +280,10 @@ struct table {
   void (*hit_call)(struct table *db); /* called once, when the answer of such a script was lost or the script undone */
 
   bool no_log; /* nobody may follow it */
+  /* Called as rows are about to be claimed: they may be others by then than those that were read. NULL = nobody does.
+   */
+  void (*before_claim)(struct table *db, const uint64_t *ids, size_t count);
+  bool narrow_claims; /* of rows of a claim that have grown since it began no payloads come, unless it is of one */
 
   /* --- its own --- */
   unsigned shard_count;

@@ -13,7 +13,7 @@
 #include "fiber.h"
 #include "memory.h"
 
-enum { STRANDS_MAX = 512, CHANGES_MAX = 16, BUSY_STEPS_MAX = 30000 };
+enum { STRANDS_MAX = 1024, CHANGES_MAX = 16, BUSY_STEPS_MAX = 30000 };
 
 enum strand_state { RUNNABLE, BLOCKED, OVER };
 
