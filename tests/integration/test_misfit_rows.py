@@ -185,6 +185,8 @@ def test_a_row_that_got_past_the_checks_costs_only_itself(stage, claim):
     listed = {row["route"]: row["dead"] for row in json.loads(daemon.run("route", "list", "-o", "json").stdout)}
     assert listed["h"] > 0 and listed["k"] > 0, listed  # a dead task of no route ended the list before them
     for number in sorted(misfits):
-        assert daemon.run("task", "show", f"id:{number}", check=False).returncode == 0, misfits[number]
+        # One whose state is none is no task to show; doctor names it. (It seemed to be shown: another one was, with an empty id.)
+        shown = daemon.run("task", "show", f"id:{number}", check=False).returncode
+        assert shown == (66 if misfits[number][0] == "state" and number in left() else 0), misfits[number]
     application.insert([Task(Promise(new_id(), "h", b"late"))])
     wait_until(lambda: stage.execute(good) == ((41,),), 60, "a task after all of them to leave")
